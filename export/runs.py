@@ -22,10 +22,14 @@ from keras_dml.export.facts_of_run import images_to_compare, with_facts_of_run
 from keras_dml.export.formats import choose_formats
 from keras_dml.export.gallery import is_source, read_gallery
 from keras_dml.export.options import OF_AN_INDEX, ExportOptions
-from keras_dml.run.data import RunData, load_run_data
+from keras_dml.run.data import (
+    RunData,
+    load_run_data,
+)
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.prefixes import with_dim
 from keras_dml.run.run_threshold import RunThreshold
+from keras_dml.run.same_images import check_measured_with
 from keras_dml.run.thresholds import (
     check_rate,
     threshold_of,
@@ -115,6 +119,9 @@ def export_run(
     embedder = trained.embedder
     threshold = _threshold(trained, max_false_match_rate, decision)
     data = load_run_data(trained.config)
+    if not trained.metrics.get("final"):
+        begun = trained.metrics.get("images", {})
+        check_measured_with(begun, data, trained.config, "test")
     if options.with_index:
         gallery = read_gallery(trained, options.gallery, data_dir)
         options = dataclasses.replace(options, gallery=gallery)
@@ -130,7 +137,7 @@ def export_run(
     result.of = len(data.test)
     result.trained = trained.config.data.all_classes
     result.has_threshold = threshold is not None
-    result.metric = metric_of(trained.config.evaluation.normalize)
+    result.metric = metric_of(has_unit_rows(embedder))
     return result
 
 
@@ -232,7 +239,9 @@ def _threshold(
         # The images that calibrate are embedded, for which all are needed.
         return None
     else:
-        found = usual_threshold(run, decision)[0]
+        found, reason = usual_threshold(run, decision)
+        if found is None:
+            logger.info("No distance is known to be a match: %s", reason)
     return found and as_served(found, run.embedder)
 
 

@@ -14,6 +14,7 @@ from keras_dml.config.settings import Settings
 EARLIER = "earlier run"
 # What stands for weights that a network has published.
 _PUBLISHED = ("imagenet", "preset")
+STEPS = "sampling.steps_per_epoch"
 _PHASE_EPOCHS = re.compile(r"stages\..*\.epochs")
 
 
@@ -23,6 +24,7 @@ def with_changes(
     flags: Mapping[str, Any],
     overrides: Settings,
     fed: Iterable[Layer] = (),
+    usual_steps: int | None = None,
 ) -> Merged:
     """Merges changes over the values of a run, and opens what they unsettle.
 
@@ -30,8 +32,9 @@ def with_changes(
     minutes. Another `data.image_size` opens the other sizes, and another
     `model.backbone` opens its sizes and published weights. Another length opens
     the refit that the minutes were too few for, and how often a training is
-    validated that keeps its last epoch; other minutes open the epochs and lift
-    the bound of `passes`. What is set as well stays.
+    validated that keeps its last epoch, and ends epochs that minutes made
+    longer; other minutes open the epochs and lift the bound of `passes`. What
+    is set as well stays.
 
     Args:
         earlier: The values of the run's `config.yaml`.
@@ -39,6 +42,7 @@ def with_changes(
         flags: Nested mapping of settings.
         overrides: Settings, as for `resolve`.
         fed: What the loss of a flag needs in front of it. Defaults to none.
+        usual_steps: The steps of an epoch by the recipe. Defaults to `None`.
 
     Raises:
         UsageError: As for `Merged` and `flag_layers`.
@@ -48,14 +52,15 @@ def with_changes(
         merged.add(layer)
     merged.override(overrides)
     origins = merged.origins
-    for key, value in _unsettled(flatten(earlier), flatten(merged.values)):
+    old, new = flatten(earlier), flatten(merged.values)
+    for key, value in _unsettled(old, new, usual_steps):
         if origins.get(key) == EARLIER:
             merged.add(Layer(EARLIER, nested(key, value)))
     return merged
 
 
 def _unsettled(
-    old: Mapping[str, Any], new: Mapping[str, Any]
+    old: Mapping[str, Any], new: Mapping[str, Any], usual_steps: int | None
 ) -> Iterator[tuple[str, Any]]:
     """Yields settled values that changes unsettle, as they were when open."""
     other_size, other_network = (
@@ -86,3 +91,7 @@ def _unsettled(
             yield "refit", True
         if old.get("evaluation.select") == "last":
             yield "evaluation.every", None
+        if old.get("minutes") is not None and usual_steps is not None:
+            steps = old.get(STEPS)
+            if steps is not None and steps > usual_steps:
+                yield STEPS, usual_steps

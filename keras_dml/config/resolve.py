@@ -230,8 +230,21 @@ def again(
         network = {key: getattr(own.model, key) for key in _NETWORK}
         network |= flags.get("model", {})
         fed = _fed_to_loss(flags, own.data.source, {"model": network})
-    merged = with_changes(earlier, source, flags, overrides, fed)
+    merged = with_changes(
+        earlier, source, flags, overrides, fed, _usual_steps(earlier)
+    )
     return validated(RunConfig, complete(merged).values)
+
+
+def _usual_steps(earlier: Mapping[str, Any]) -> int | None:
+    """Returns the steps of an epoch by the recipe of a run, if it is there."""
+    own = validate(earlier)
+    network = {"backbone": own.model.backbone, "weights": own.model.weights}
+    try:
+        usual = resolve(own.recipe, own.data.source, flags={"model": network})
+    except UsageError:
+        return None
+    return usual.sampling.steps_per_epoch
 
 
 def load_any(

@@ -190,9 +190,10 @@ class EvaluationConfig(Section):
 
     `interpolate` lists shares: after training, validation classes choose how
     far the weights go from those at the start, 0, to the trained ones, 1.
-    `every` is the number of epochs from one validation to the next; `null`
-    validates four to eight times in a stage, or two to four times where
-    `select: last` keeps the last epoch whatever they say.
+    `every` is the number of epochs from one validation to the next; the last
+    epoch of a phase validates too, unless `interpolate` does. `null` validates
+    four to eight times in a stage, or two to four times where `select: last`
+    keeps the last epoch whatever they say.
     """
 
     k: Annotated[list[Count], Field(min_length=1, max_length=100)] = [

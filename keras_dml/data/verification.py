@@ -24,7 +24,7 @@ MAX_NAMED = 5
 VERIFY_BATCH = 256
 _told: set[tuple[str, str]] = set()
 # Hashes of the files, as they are, that this process has decoded.
-_decoded: set[int] = set()
+_decoded: set[int | None] = set()
 # Reading a file that vanished or changed raises these.
 _BROKEN = (
     tf.errors.NotFoundError,
@@ -105,9 +105,11 @@ def verify(
     bad = tuple(
         (readable(paths[row]), why) for row, why in reasons.items() if why
     )
-    _decoded.update(
-        key for row, key in keys.items() if good[row] and key is not None
-    )
+    for row, key in keys.items():
+        if good[row] and key is not None:
+            _decoded.add(key)
+        else:
+            _decoded.discard(key)
     return Verification(np.flatnonzero(good), bad)
 
 

@@ -83,6 +83,8 @@ class Heartbeat:
         self._table: dict[int, tuple[Progress, float]] = {}
         # The time since when a worker is not connected.
         self._lost: dict[int, float] = {}
+        # What of the chief this worker has never reached, and why.
+        self._unreached = ""
         # Connections that have not shown the secret, the oldest first.
         self._strangers: dict[socket.socket, None] = {}
         if server is not None:
@@ -137,6 +139,13 @@ class Heartbeat:
             broken = dict(self._lost)
         for index, since in broken.items():
             if now - since >= lost:
+                if self._unreached:
+                    return (
+                        f"{self._name(index)} was never reached at "
+                        f"{self._unreached}, by which workers watch each "
+                        "other. The port is another at each start: let the "
+                        "machines of the workers connect at all of them."
+                    )
                 return f"{self._name(index)} is gone."
         for index, peer in self._peers().items():
             if peer.age > silent:
@@ -251,15 +260,21 @@ class Heartbeat:
     def _tell(self, host, port):
         """Runs on every other worker: sends messages to the chief."""
         self._note(0, Progress())
+        never = True
         while not self._stopped.wait(INTERVAL):
-            with (
-                contextlib.suppress(OSError, ValueError),
-                socket.create_connection((host, port), self.timeout) as link,
-            ):
-                channel = self._channel(link, listens=False)
-                self._exchange(channel)
-                while not self._stopped.wait(INTERVAL):
+            try:
+                with socket.create_connection(
+                    (host, port), self.timeout
+                ) as link:
+                    channel = self._channel(link, listens=False)
                     self._exchange(channel)
+                    self._unreached, never = "", False
+                    while not self._stopped.wait(INTERVAL):
+                        self._exchange(channel)
+            except (OSError, ValueError) as error:
+                if never:
+                    reason = getattr(error, "strerror", None) or error
+                    self._unreached = f"port {port} of {host} ({reason})"
             self._lose(0)
 
     def _exchange(self, channel):

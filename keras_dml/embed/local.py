@@ -256,12 +256,19 @@ def embed_missing(
     for shard, part, (numbers, vectors) in zip(
         missing, parts, by_part(embedded, parts), strict=True
     ):
-        missed = [range(one, one + 1) for one in np.setdiff1d(part, numbers)]
+        reasons = {
+            number: verification.reason_refused(images.path(number), max_pixels)
+            for number in np.setdiff1d(part, numbers).tolist()
+        }
+        missed = [one for one, reason in reasons.items() if not reason]
         if missed:
-            # A disk that was busy may give at the second attempt what it kept
-            # back.
+            # A disk that was busy gives now what it kept back.
             late = image_batches(
-                images, missed, config, batch_size=1, max_pixels=max_pixels
+                images,
+                [range(one, one + 1) for one in missed],
+                config,
+                batch_size=batch_size,
+                max_pixels=max_pixels,
             )
             numbers, vectors = _joined(
                 (numbers, vectors), *embed_batches(forward, late)
@@ -270,10 +277,10 @@ def embed_missing(
             (
                 images.ids[number],
                 readable(images.path(number)),
-                verification.reason_refused(images.path(number), max_pixels)
-                or "it cannot be resized for the network",
+                reason or "it cannot be resized for the network",
             )
-            for number in np.setdiff1d(part, numbers)
+            for number, reason in reasons.items()
+            if number not in numbers
         ]
         rows = _embedding_set(images, numbers, vectors, settings)
         folder.write(shard, rows, bad)

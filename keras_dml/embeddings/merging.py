@@ -30,7 +30,7 @@ def merge_shards(folder: ShardFolder, path: Path) -> None:
         path: The `.npz` or `.parquet` file to write or replace.
     """
     with replacing(path) as temporary:
-        if path.suffix == ".npz":
+        if path.suffix.lower() == ".npz":
             _merge_npz(folder, temporary)
         else:
             _merge_parquet(folder, temporary)
@@ -39,7 +39,7 @@ def merge_shards(folder: ShardFolder, path: Path) -> None:
 def merged_manifest(path: Path) -> dict[str, Any] | None:
     """Returns the manifest of a merged file; `None` for any other file."""
     try:
-        if path.suffix == ".npz":
+        if path.suffix.lower() == ".npz":
             text = str(read_npz(path, (_KEY,))[_KEY])
         else:
             parquet = import_parquet()

@@ -1,9 +1,7 @@
 """Reads, checks, splits and batches the images of a run."""
 
 import dataclasses
-import hashlib
 import os
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -15,7 +13,7 @@ from keras_dml.data.image_list import list_images
 from keras_dml.data.made_classes import each_a_class, with_quarter_turns
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.triplets import check_triplets
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import UsageError
 from keras_dml.evaluation.labels import has_label
 from keras_dml.wording import source_title
 
@@ -260,85 +258,3 @@ def _with_some_classes(manifest: Manifest, most: int) -> Manifest:
     labels = labels & kept
     some = dataclasses.replace(manifest, labels=labels)
     return some.select(labels.any(axis=1))
-
-
-def check_begun_with(
-    begun: Mapping[str, str], data: RunData, config: RunConfig
-) -> dict[str, str]:
-    """Raises if a resumed run would train on what it has to test, for example.
-
-    Args:
-        begun: The result of this function when the run began, or an empty dict.
-        data: The images of today.
-        config: The configuration, which says what validates.
-
-    Returns:
-        The checksums of the training, the test and the validation classes, or
-        of the images where the classes are the same. Of classes single images
-        may be missing.
-
-    Raises:
-        RunError: If they are others.
-    """
-    found, other = _compared(begun, data, config)
-    if other:
-        raise RunError(f"{other} Restore them, or choose another `output`.")
-    return found
-
-
-def check_measured_with(
-    begun: Mapping[str, str], data: RunData, config: RunConfig
-) -> None:
-    """Raises if images that trained may be measured.
-
-    Args:
-        begun: The result of `check_begun_with` when the run began, or an empty
-            dict.
-        data: The images of today.
-        config: The configuration.
-
-    Raises:
-        UsageError: If a folder has come or gone since, so that other classes
-            train, validate and test.
-    """
-    _, other = _compared(begun, data, config)
-    if other:
-        raise UsageError(
-            f"{other} Restore them, or name other images: as the `source` of "
-            "an evaluation, or as the `gallery` of a search."
-        )
-
-
-def _compared(
-    begun: Mapping[str, str], data: RunData, config: RunConfig
-) -> tuple[dict[str, str], str]:
-    """Returns the checksums of today, and what is other than it was."""
-    parts = {
-        "training": (data.train, data.seen),
-        "test": (data.test, data.seen),
-    }
-    for stage in config.stages:
-        split = _split_stage(data, stage, config)
-        if split.validation is not None and split.held_out != "test":
-            own = f" of the stage `{stage.name}`" * (len(config.stages) > 1)
-            images = split.held_out == "images"
-            parts[f"validation{own}"] = (split.validation, images)
-    found = {
-        name: part.checksum() if images else _of_classes(part)
-        for name, (part, images) in parts.items()
-    }
-    for name, (part, images) in parts.items():
-        if begun.get(name, found[name]) != found[name]:
-            kind, _, of = name.partition(" ")
-            what = f"{kind} {'images' if images else 'classes'} {of}".rstrip()
-            return found, (
-                f"The {what} must be those that the run began with. "
-                f"Received: others, {len(part):,} images of "
-                f"{part.num_classes:,} classes."
-            )
-    return found, ""
-
-
-def _of_classes(part: Manifest) -> str:
-    names = "\0".join(part.class_names)
-    return hashlib.sha256(names.encode()).hexdigest()

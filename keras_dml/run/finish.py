@@ -111,8 +111,11 @@ def finish(
             # Training and measuring took longer, and do not depend on it.
             folder.write_metrics(metrics)
             logger.warning(
-                "The run is trained and measured; its export failed. "
-                "`export_run` exports it again."
+                "The run is trained and measured, and its export failed: "
+                "`keras-dml export %s` makes it again, and `keras-dml report "
+                "%s` the page.",
+                folder.path,
+                folder.path,
             )
             raise
     metrics["seconds"] = request.timing.rounded()

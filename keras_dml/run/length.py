@@ -19,8 +19,9 @@ from keras_dml.run.refit import may_refit
 from keras_dml.run.start import MOST_IMAGES
 from keras_dml.wording import counted, roughly
 
-# A planned stage has no more: each ends with a line and with all weights on
-# disk, and on cached features one of 50 steps takes a tenth of a second.
+# A run of one open stage has no more: each ends with a line and with all
+# weights on disk, and on cached features one of 50 steps takes a tenth of a
+# second.
 MOST_EPOCHS = 100
 
 
@@ -125,7 +126,7 @@ def with_length(
             )
     every = _epochs_between_validations(config, most)
     stages = list(config.stages)
-    # The end of a phase needs no validation where none chooses the epoch.
+    # No validation more than that, where they choose the epoch.
     chooses = config.evaluation.select == "best"
     waits = sum(phase.epochs is None for phase in phases)
     unit = every if chooses or waits > 1 else 1

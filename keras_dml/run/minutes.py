@@ -47,7 +47,9 @@ class StageTime:
         """Returns how many epochs of so many steps end in time."""
         epoch = steps * self.step
         if self.every:
-            return self.left / (epoch + self.validation / self.every)
+            # Part of a validation more, for a last epoch between two.
+            left = self.left - self.validation * (1 - 1 / self.every)
+            return left / (epoch + self.validation / self.every)
         # A short training validates after each epoch.
         short = min(self.most, self.left / (epoch + self.validation))
         return max(short, (self.left - self.most * self.validation) / epoch)
@@ -63,7 +65,12 @@ class StageTime:
         return self.elsewhere + self.stages * stage
 
     def _validating(self, epochs: int) -> float:
-        times = epochs / self.every if self.every else min(self.most, epochs)
+        # The last epoch validates, whatever `every` is.
+        times = (
+            math.ceil(epochs / self.every)
+            if self.every
+            else min(self.most, epochs)
+        )
         return times * self.validation
 
 

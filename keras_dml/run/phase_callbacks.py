@@ -118,6 +118,10 @@ def phase_callbacks(
             epochs=epochs,
         )
     if data.validation is not None:
+        # The way back from the last epoch measures its network itself.
+        measured = config.evaluation.select == "last" and bool(
+            config.evaluation.interpolate
+        )
         retrieval = TimedEvaluation(
             timing,
             stopping,
@@ -127,8 +131,8 @@ def phase_callbacks(
             gather=distribute.gather_rows,
             k=(1,),
             normalize=config.evaluation.normalize,
-            every=config.evaluation.every or 1,
-            epochs=epochs,
+            every=min(config.evaluation.every or 1, epochs),
+            epochs=None if measured else epochs,
         )
         health = callbacks.EmbeddingHealth(
             retrieval, head.proxies(models.trainer), warn=logger.warning

@@ -21,7 +21,6 @@ from keras_dml.errors import UsageError
 from keras_dml.models import load_embedder
 from keras_dml.run.cache import EmbeddingCache, images_hash, weights_hash
 from keras_dml.run.data import (
-    check_measured_with,
     list_gallery,
     load_run_data,
     read_images,
@@ -31,6 +30,7 @@ from keras_dml.run.embedder_check import check_embedder, embedding_dim
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.history import History, read_history
 from keras_dml.run.measure import embed
+from keras_dml.run.same_images import check_measured_with
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -166,7 +166,10 @@ class TrainedRun:
         present = images_hash(everything, config)
         embeddings = cache.load(self.weights_hash, present)
         if embeddings is None or not self._fits(embeddings, everything):
-            begun = self.metrics.get("images", {}) if source is None else {}
+            begun = self.metrics.get("images", {})
+            if source is not None or self.metrics.get("final"):
+                # Nothing of these trained, or everything.
+                begun = {}
             images = _images_of(part, everything, config, begun)
             if images is None:
                 return None
@@ -288,7 +291,8 @@ def _images_of(
     if part == "all":
         return verification.drop_bad(everything)
     data = load_run_data(config)
-    check_measured_with(begun, data, config)
+    if begun:
+        check_measured_with(begun, data, config, part)
     if part == "test":
         return data.test
     # Test classes that chose the epoch must not calibrate.

@@ -10,14 +10,13 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig, StageConfig
 from keras_dml.console import logger
 from keras_dml.errors import RunError
-from keras_dml.models import pooled_features
+from keras_dml.models import forward_function, pooled_features
 from keras_dml.run.batches import sampling_warnings
 from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 from keras_dml.run.data import (
     RunData,
     StageData,
-    check_begun_with,
     stage_data,
 )
 from keras_dml.run.finish import BEFORE_TRAINING, finish
@@ -45,6 +44,7 @@ from keras_dml.run.refit import (
     refit_stage,
 )
 from keras_dml.run.request import Request
+from keras_dml.run.same_images import check_begun_with
 from keras_dml.run.stage_checks import (
     warn_about_late_starts,
     warn_about_section,
@@ -299,8 +299,10 @@ class Training:
         )
         embedder, test = self.models.embedder, self.data.test
         network = pooled_features(embedder)
-        # It traces, which is not counted as the time of an image.
-        embed(network, test.select(np.arange(1)), self.config)
+        # Tracing is not counted as the time of an image.
+        rows = min(len(test), self.config.evaluation.batch_size)
+        shape = (rows, *self.config.data.image_shape)
+        forward_function(network)(np.zeros(shape, np.float32))
         started = time.perf_counter()
         features = embed(network, test, self.config)
         self._image_seconds = (time.perf_counter() - started) / len(test)

@@ -80,7 +80,7 @@ class TuningFolder(ClaimedFolder):
                 validate(stored["run"]),
                 stored.get("folds", 1),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, UsageError) as error:
             raise UsageError(
                 f"{self.record} must hold the settings of a tuning. Received: "
                 f"other content ({reason_of(error)}). Restore it, or choose "

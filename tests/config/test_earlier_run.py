@@ -168,6 +168,18 @@ def test_other_minutes_open_the_epochs_however_they_are_given(saved):
     assert again(path, overrides=fixed).stages[0].phases[0].epochs == 5
 
 
+def test_epochs_that_minutes_made_longer_end_with_the_minutes(saved):
+    """An hour of quick steps had epochs of 3,600; 20 of them are none."""
+    long = planned().changed(sampling={"steps_per_epoch": 3600})
+    path = saved(long)
+    for flags in ({"minutes": 5}, {"epochs": 20}):
+        changed = again(path, flags=flags_of(flags))
+        assert changed.sampling.steps_per_epoch == 50
+    assert again(path).sampling.steps_per_epoch == 3600
+    given = ["minutes=5", "sampling.steps_per_epoch=70"]
+    assert again(path, overrides=given).sampling.steps_per_epoch == 70
+
+
 def test_a_run_trains_again_without_the_refit_that_was_left_out(saved):
     config = planned(refit=None)
     assert again(saved(config)) == config

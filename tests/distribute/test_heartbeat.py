@@ -115,6 +115,21 @@ def test_a_worker_that_is_gone_is_named(pair):
     assert said[0] == "Worker 1 (127.0.0.1:2) is gone."
 
 
+def test_a_port_that_is_closed_is_no_worker_that_is_gone(monkeypatch):
+    """A firewall made it "gone" at each of the restarts."""
+    monkeypatch.setattr(heartbeat, "INTERVAL", 0.02)
+    monkeypatch.setattr(heartbeat, "GRACE", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    said = []
+    cluster = Cluster(ADDRESSES, 1, {})
+    worker = Heartbeat(cluster, 99.0, None, port, SECRET, said.append)
+    wait_for(lambda: said)
+    worker.stop()
+    assert "Worker 0 (127.0.0.1:1) was never reached at port" in said[0]
+    assert f"{port} of 127.0.0.1 (Connection refused)" in said[0]
+
+
 def test_a_worker_that_comes_back_is_not_gone(monkeypatch):
     monkeypatch.setattr(heartbeat, "INTERVAL", 0.02)
     monkeypatch.setattr(heartbeat, "GRACE", 1.0)

@@ -100,6 +100,8 @@ def test_what_the_disk_kept_back_is_read_again(missed, tmp_path, monkeypatch):
     found = embed(folder, tmp_path / "busy", "npz")
     assert len(calls) == 2
     assert not found.read_bad()
+    # Nothing else is tried again.
+    assert len(calls[1]) == len(missed)
     rows = load_embeddings(found.path)
     np.testing.assert_array_equal(rows.ids, whole.ids)
     np.testing.assert_array_equal(rows.embeddings, whole.embeddings)

@@ -170,6 +170,11 @@ def test_a_folder_and_its_merged_file_hold_all_rows(tmp_path, kind, labels):
     merge_shards(folder, merged)
     assert_equal(load_embeddings(merged, need_labels=False), loaded)
     assert merged_manifest(merged) == notes
+    # The kind of a file does not depend on the case of its name.
+    loud = tmp_path / f"ALL.{kind.upper()}"
+    merge_shards(folder, loud)
+    assert_equal(load_embeddings(loud, need_labels=False), loaded)
+    assert merged_manifest(loud) == notes
 
 
 PETS = [{"dog", "cat"}, {"dog"}, set(), {"owl"}]

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_dml.errors import RunError
+from keras_dml.errors import PreemptedError, RunError
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
 
 
@@ -52,6 +52,19 @@ def test_damaged_files_are_named(tmp_path, content):
     path = tmp_path / "last.npz"
     path.write_bytes(content)
     with pytest.raises(RunError, match=r"last.npz is not a readable"):
+        load_checkpoint(path)
+
+
+def test_a_signal_while_it_is_read_is_no_damage(tmp_path, monkeypatch):
+    """A SIGTERM was reported as a file to restore, and ended with 1."""
+    path = tmp_path / "last.npz"
+    save_checkpoint(path, {"model": variables()})
+
+    def stopped(file):
+        raise PreemptedError("The run was stopped by SIGTERM.")
+
+    monkeypatch.setattr("keras_dml.run.checkpoint.open_npz", stopped)
+    with pytest.raises(PreemptedError, match="stopped by SIGTERM"):
         load_checkpoint(path)
 
 

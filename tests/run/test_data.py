@@ -7,18 +7,14 @@ from keras_dml.config import StageConfig, resolve
 from keras_dml.config.data_sections import AugmentationConfig
 from keras_dml.data import Manifest
 from keras_dml.data.augmentation import Augmentation
-from keras_dml.errors import RunError, UsageError
+from keras_dml.errors import UsageError
 from keras_dml.run.batches import whole_batches
 from keras_dml.run.data import (
-    RunData,
-    check_begun_with,
-    check_measured_with,
     read_images,
     split_data,
     stage_data,
 )
 from keras_dml.run.settling import settle
-from tests.run import made_up
 
 
 def manifest(classes=60):
@@ -267,65 +263,6 @@ def test_every_setting_of_the_augmentation_is_an_argument_of_it():
     assert dataclasses.asdict(Augmentation(**settings)) == dataclasses.asdict(
         Augmentation()
     )
-
-
-def test_a_run_goes_on_with_the_images_that_it_began_with():
-    train, test = made_up.manifest(seed=1), made_up.manifest(seed=2)
-    data = RunData(train, test, seen=False, partial=False, skipped=0)
-    config = made_up.settings("data.validation_from=6")
-    begun = check_begun_with({}, data, config)
-    assert check_begun_with(begun, data, config) == begun
-    other = dataclasses.replace(data, test=made_up.manifest(seed=3))
-    with pytest.raises(RunError, match="The test classes must be those"):
-        check_begun_with(begun, other, config)
-
-
-def test_a_run_goes_on_without_an_image_that_broke():
-    train, test = made_up.manifest(seed=1), made_up.manifest(seed=2)
-    data = RunData(train, test, seen=False, partial=False, skipped=0)
-    config = made_up.settings("data.validation_from=6")
-    begun = check_begun_with({}, data, config)
-    left = train.select(np.arange(len(train)) > 0)
-    less = dataclasses.replace(data, train=left)
-    assert check_begun_with(begun, less, config) == begun
-    seen = dataclasses.replace(data, seen=True)
-    begun = check_begun_with({}, seen, config)
-    with pytest.raises(RunError, match="The training images must be those"):
-        check_begun_with(begun, dataclasses.replace(less, seen=True), config)
-
-
-def test_other_classes_are_not_measured():
-    """A folder that came later moved classes that trained into the test."""
-    train, test = made_up.manifest(seed=1), made_up.manifest(seed=2)
-    data = RunData(train, test, seen=False, partial=False, skipped=0)
-    config = made_up.settings("data.validation_from=6")
-    begun = check_begun_with({}, data, config)
-    check_measured_with(begun, data, config)
-    swapped = dataclasses.replace(data, train=test, test=train)
-    with pytest.raises(
-        UsageError, match=r"training classes must be .*`gallery"
-    ):
-        check_measured_with(begun, swapped, config)
-    # Runs of before have kept nothing to compare with.
-    check_measured_with({}, swapped, config)
-
-
-def test_what_validates_stays_the_same():
-    """An image that broke moved the draw: what had trained validated."""
-    train, test = made_up.manifest(seed=1), made_up.manifest(seed=2)
-    data = RunData(train, test, seen=False, partial=False, skipped=0)
-    less = dataclasses.replace(
-        data, train=train.select(np.arange(len(train)) > 0)
-    )
-    config = made_up.settings(
-        "data.validation_from=100", "data.validation_images=0.5"
-    )
-    begun = check_begun_with({}, data, config)
-    with pytest.raises(RunError, match="The validation images must be those"):
-        check_begun_with(begun, less, config)
-    # Of a run that began before this was kept.
-    del begun["validation"]
-    assert "validation" in check_begun_with(begun, less, config)
 
 
 def test_triplets_name_images_of_the_source(tmp_path):

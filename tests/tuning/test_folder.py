@@ -25,7 +25,7 @@ def test_a_tuning_goes_on_after_a_setting_was_added(tmp_path):
     folder = TuningFolder(tmp_path)
     folder.claim(section, reference)
     text = folder.record.read_text()
-    assert "quarter_turns: false\n" in text
+    assert "    quarter_turns: false\n" in text
     folder.record.write_text(text.replace("    quarter_turns: false\n", ""))
     folder.claim(section, reference)
     with pytest.raises(UsageError, match=r"`run\.seed` was 0, received 1"):
