@@ -2,6 +2,7 @@
 
 import dataclasses
 import shlex
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -299,3 +300,16 @@ def test_an_export_promises_what_its_manifest_has(
     assert said in out
     nearest = "smallest Euclidean distance"
     assert (nearest in out) is (metric == "euclidean")
+
+
+def test_ctrl_c_in_embed_says_how_to_go_on(monkeypatch, capsys):
+    def stopped(**options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keras_dml.embed.local.embed_source", stopped)
+    words = ["embed", "runs/shoes", "photos", "--output", "vectors"]
+    monkeypatch.setattr(sys, "argv", ["keras-dml", *words])
+    with pytest.raises(KeyboardInterrupt):
+        commands.embed(run="runs/shoes", source="photos", output="vectors")
+    said = capsys.readouterr().err
+    assert f"keras-dml {' '.join(words)} --resume" in said

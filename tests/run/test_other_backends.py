@@ -47,6 +47,29 @@ def on_tensorflow(photos, tmp_path_factory):
     return on_backend.results(run)
 
 
+EVALUATES = """
+import keras, numpy, tensorflow
+from keras_dml.callbacks import RetrievalEvaluation
+
+image = keras.Input((3,))
+model = keras.Model(image, keras.layers.Dense(4)(image))
+model.compile("sgd", "sparse_categorical_crossentropy")
+rows, labels = numpy.eye(3, dtype="f").repeat(2, 0), numpy.arange(6) // 2
+data = tensorflow.data.Dataset.from_tensor_slices((rows, labels)).batch(3)
+found = model.fit(data, verbose=0, callbacks=[RetrievalEvaluation(model, data)])
+print(found.history["val_recall@1"])
+"""
+
+
+@EACH
+@pytest.mark.slow
+def test_the_evaluation_reads_a_data_set_of_tensorflow(backend):
+    """JAX takes no tensor of it; `fit` takes the data set all the same."""
+    done = python(backend, "-c", EVALUATES)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[1.0]"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS if ALL else BACKENDS[:1])
 def test_a_run_from_fit_to_export(backend, photos, on_tensorflow, tmp_path):
