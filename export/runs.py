@@ -22,10 +22,7 @@ from keras_dml.export.facts_of_run import images_to_compare, with_facts_of_run
 from keras_dml.export.formats import choose_formats
 from keras_dml.export.gallery import is_source, read_gallery
 from keras_dml.export.options import OF_AN_INDEX, ExportOptions
-from keras_dml.run.data import (
-    RunData,
-    load_run_data,
-)
+from keras_dml.run.data import RunData, load_run_data
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.prefixes import with_dim
 from keras_dml.run.run_threshold import RunThreshold
@@ -119,9 +116,7 @@ def export_run(
     embedder = trained.embedder
     threshold = _threshold(trained, max_false_match_rate, decision)
     data = load_run_data(trained.config)
-    if not trained.metrics.get("final"):
-        begun = trained.metrics.get("images", {})
-        check_measured_with(begun, data, trained.config, "test")
+    check_measured_with(trained.begun, data, trained.config, "test")
     if options.with_index:
         gallery = read_gallery(trained, options.gallery, data_dir)
         options = dataclasses.replace(options, gallery=gallery)

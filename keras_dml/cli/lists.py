@@ -154,7 +154,9 @@ def _needed(plan: "PlanConfig") -> Iterator[str]:
     elif any(dataset_facts(one).files for one in plan.sources):
         yield from ("--data-dir", "FOLDER")
     known = known_backbones()
-    converted = any(known[name].checkpoint for name in plan.backbones)
+    # Those of keras-hub are not among them.
+    own = known.keys() & {*plan.backbones}
+    converted = any(known[name].checkpoint for name in own)
     if converted and not any(case.weights for case in plan.cases):
         yield from ("--weights", "FILE.weights.h5")
 

@@ -238,9 +238,9 @@ def again(
 
 def _usual_steps(earlier: Mapping[str, Any]) -> int | None:
     """Returns the steps of an epoch by the recipe of a run, if it is there."""
-    own = validate(earlier)
-    network = {"backbone": own.model.backbone, "weights": own.model.weights}
     try:
+        own = validate(earlier)
+        network = {"backbone": own.model.backbone, "weights": own.model.weights}
         usual = resolve(own.recipe, own.data.source, flags={"model": network})
     except UsageError:
         return None

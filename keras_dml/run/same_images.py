@@ -12,8 +12,8 @@ from keras_dml.data.manifest import Manifest
 from keras_dml.errors import RunError, UsageError
 from keras_dml.run.data import RunData, stage_data
 
-# What of the images of a run must stay as it was; of several stages each has
-# its own validation, `"validation/STAGE"`.
+# What of the images of a run must stay as it was; each stage has its own
+# validation, `"validation/STAGE"`.
 TRAINING, TEST, VALIDATION = "training", "test", "validation"
 
 
@@ -75,7 +75,8 @@ def check_measured_with(
     # Where all classes are seen, a test image may be a new one.
     checked = {} if data.seen else {TRAINING: (data.train, False)}
     if part == VALIDATION:
-        checked |= dict([*_validations(data, config).items()][-1:])
+        last = config.changed(stages=config.stages[-1:])
+        checked |= _validations(data, last)
     for name, (images, exact) in checked.items():
         if begun.get(name, found := _checksum(images, exact)) != found:
             raise UsageError(
@@ -89,23 +90,20 @@ def _validations(
     data: RunData, config: RunConfig
 ) -> dict[str, tuple[Manifest, bool]]:
     """Returns what validates, and whether these are images of its classes."""
-    several = len(config.stages) > 1
     found = {}
     for stage in config.stages:
         parts = stage_data(data, stage, config)
         if parts.validation is not None and parts.held_out != "test":
-            name = f"{VALIDATION}/{stage.name}" if several else VALIDATION
-            found[name] = parts.validation, parts.held_out == "images"
+            kind = parts.held_out == "images"
+            found[f"{VALIDATION}/{stage.name}"] = parts.validation, kind
     return found
 
 
 def _others(name: str, part: Manifest, images: bool) -> str:
-    kind, _, stage = name.partition("/")
-    of_stage = f" of the stage `{stage}`" if stage else ""
+    what = f"{name.partition('/')[0]} {'images' if images else 'classes'}"
     return (
-        f"The {kind} {'images' if images else 'classes'}{of_stage} must be "
-        f"those that the run began with. Received: others, {len(part):,} "
-        f"images of {part.num_classes:,} classes."
+        f"The {what} must be those that the run began with. Received: others, "
+        f"{len(part):,} images of {part.num_classes:,} classes."
     )
 
 

@@ -128,6 +128,13 @@ class TrainedRun:
         with verification.naming_broken(images):
             return embed(self.embedder, images, self.config)
 
+    @property
+    def begun(self) -> dict[str, str]:
+        """What `check_measured_with` compares; empty if everything trained."""
+        if self.metrics.get("final"):
+            return {}
+        return self.metrics.get("images", {})
+
     def part(
         self,
         part: str,
@@ -166,10 +173,7 @@ class TrainedRun:
         present = images_hash(everything, config)
         embeddings = cache.load(self.weights_hash, present)
         if embeddings is None or not self._fits(embeddings, everything):
-            begun = self.metrics.get("images", {})
-            if source is not None or self.metrics.get("final"):
-                # Nothing of these trained, or everything.
-                begun = {}
+            begun = self.begun if source is None else {}
             images = _images_of(part, everything, config, begun)
             if images is None:
                 return None
@@ -291,8 +295,7 @@ def _images_of(
     if part == "all":
         return verification.drop_bad(everything)
     data = load_run_data(config)
-    if begun:
-        check_measured_with(begun, data, config, part)
+    check_measured_with(begun, data, config, part)
     if part == "test":
         return data.test
     # Test classes that chose the epoch must not calibrate.

@@ -102,6 +102,17 @@ def test_the_command_of_a_plan_has_what_it_cannot_do_without(
     assert words == shlex.split(f"keras-dml compare {plan}{needed}")
 
 
+def test_a_plan_may_have_a_network_of_keras_hub(command, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "title: T\nsources: [digits]\nrecipes: [triplet]\n"
+        "backbones: ['hub:vit_base_patch16_224_imagenet']\n"
+    )
+    shown = command("plans", path)
+    assert shown.code == 0, shown.err
+    assert "keras-dml compare" in shown.out
+
+
 def test_the_command_of_a_recipe_of_a_file_names_the_file(command, tmp_path):
     path = tmp_path / "my own.yaml"
     path.write_text("base: triplet\n")

@@ -9,11 +9,7 @@ from keras_dml.data import Manifest
 from keras_dml.data.augmentation import Augmentation
 from keras_dml.errors import UsageError
 from keras_dml.run.batches import whole_batches
-from keras_dml.run.data import (
-    read_images,
-    split_data,
-    stage_data,
-)
+from keras_dml.run.data import read_images, split_data, stage_data
 from keras_dml.run.settling import settle
 
 

@@ -66,8 +66,8 @@ def test_what_validates_stays_the_same():
     with pytest.raises(RunError, match="The validation images must be those"):
         check_begun_with(begun, less, config)
     # Of a run that began before this was kept.
-    del begun["validation"]
-    assert "validation" in check_begun_with(begun, less, config)
+    del begun["validation/main"]
+    assert "validation/main" in check_begun_with(begun, less, config)
 
 
 def test_what_cannot_have_trained_may_change():
@@ -98,7 +98,7 @@ def test_what_validated_must_validate_still():
     config = made_up.settings("data.validation_from=6")
     begun = check_begun_with({}, data, config)
     none = config.changed(data={"validation": "none"})
-    assert {*begun} - {*check_begun_with({}, data, none)} == {"validation"}
+    assert {*begun} - {*check_begun_with({}, data, none)} == {"validation/main"}
     with pytest.raises(RunError, match="What validated .* too few images"):
         check_begun_with(begun, data, none)
 
@@ -113,5 +113,5 @@ def test_each_stage_has_its_own_validation():
     begun = check_begun_with({}, data, config)
     assert {*begun} == {"training", "test", "validation/a", "validation/b"}
     begun["validation/b"] = "others"
-    with pytest.raises(RunError, match="classes of the stage `b` must be"):
+    with pytest.raises(RunError, match="The validation classes must be"):
         check_begun_with(begun, data, config)
