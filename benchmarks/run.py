@@ -15,6 +15,7 @@ BENCHMARKS = [
     ["overhead.py"],
     ["processor.py"],
     ["input_pipeline.py"],
+    ["end_of_iteration.py"],
     ["exact_evaluation.py"],
     ["loss_speed.py"],
     ["loss_costs.py"],

@@ -2,9 +2,9 @@
 """Data sets, splits, samplers and input pipelines.
 
 This package does not import the modules that need TensorFlow
-(`augmentation`, `decoding`, `image_fit`, `index_batches`, `loading`,
-`orientation`, `pipeline`, `random_crop`, `resizing` and `verification`). Import
-each of them directly.
+(`augmentation`, `decoding`, `fixed_parallelism`, `image_fit`, `index_batches`,
+`loading`, `orientation`, `pipeline`, `random_crop`, `resizing` and
+`verification`). Import each of them directly.
 """
 
 from keras_dml.data.class_folds import fold_classes

@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_dml.data import augmentation as augment
 from keras_dml.data import decoding
 from keras_dml.data.augmentation import Augmentation
+from keras_dml.data.fixed_parallelism import BATCHES_AHEAD, fixed_parallelism
 from keras_dml.data.image_fit import ImageFit, file_reader
 from keras_dml.data.index_batches import Replicas, index_batches
 from keras_dml.data.large_photos import is_keeping
@@ -125,7 +126,7 @@ def train_batches(
         return {**inputs, "label": tf.cast(rows, tf.int32)}, pairs
 
     batches = batches.map(finish, num_parallel_calls=tf.data.AUTOTUNE)
-    return batches.prefetch(tf.data.AUTOTUNE)
+    return fixed_parallelism(batches.prefetch(BATCHES_AHEAD))
 
 
 def _check_batches(sizes, steps_per_epoch, num_replicas):
@@ -209,4 +210,4 @@ def evaluation_batches(
             augment.quarter_turns
         )
     dataset = tf.data.Dataset.zip({"image": images, "label": labels}, labels)
-    return dataset.prefetch(tf.data.AUTOTUNE)
+    return fixed_parallelism(dataset.prefetch(BATCHES_AHEAD))

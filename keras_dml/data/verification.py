@@ -12,6 +12,7 @@ import tensorflow as tf
 from PIL import UnidentifiedImageError
 
 from keras_dml.data.decoding import MAX_SCANS, decode, traced_decode
+from keras_dml.data.fixed_parallelism import fixed_parallelism
 from keras_dml.data.image_file import MAX_PIXELS, reason_unopened
 from keras_dml.data.manifest import Manifest
 from keras_dml.errors import RunError, UsageError
@@ -93,7 +94,7 @@ def verify(
         decode_row, num_parallel_calls=tf.data.AUTOTUNE
     )
     dataset = dataset.ignore_errors(log_warning=False).batch(VERIFY_BATCH)
-    for rows, _ in dataset.as_numpy_iterator():
+    for rows, _ in fixed_parallelism(dataset).as_numpy_iterator():
         good[rows] = True
         if progress is not None:
             progress(int(rows[-1]) + 1, total)

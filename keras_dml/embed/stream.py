@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_dml.config import RunConfig
 from keras_dml.console import progress_bar
 from keras_dml.data import decoding
+from keras_dml.data.fixed_parallelism import BATCHES_AHEAD, fixed_parallelism
 from keras_dml.data.image_file import reason_unopened
 from keras_dml.data.image_list import ImageList
 from keras_dml.run.batches import evaluation_batches, image_fit
@@ -84,8 +85,7 @@ def image_batches(
         return loaded.ignore_errors(log_warning=False).batch(batch_size)
 
     dataset = dataset.prefetch(1).flat_map(batches)
-    # A fixed 2, because tf.data's automatic choice may fill half the memory.
-    for found, batch in dataset.prefetch(2):
+    for found, batch in fixed_parallelism(dataset.prefetch(BATCHES_AHEAD)):
         yield found.numpy(), batch
 
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_dml.config import RunConfig
 from keras_dml.console import logger
+from keras_dml.data.fixed_parallelism import BATCHES_AHEAD, fixed_parallelism
 from keras_dml.data.manifest import Manifest
 from keras_dml.models import (
     forward_function,
@@ -100,9 +101,10 @@ class CachedFeatures:
         if images.teacher is not None:
             size = (rows, images.teacher_dim)
             inputs["teacher"] = tf.TensorSpec(size, tf.float32)
-        return tf.data.Dataset.from_generator(
+        batches = tf.data.Dataset.from_generator(
             generate, output_signature=(inputs, targets)
-        ).prefetch(tf.data.AUTOTUNE)
+        ).prefetch(BATCHES_AHEAD)
+        return fixed_parallelism(batches)
 
 
 def _view(

@@ -291,3 +291,11 @@ def test_a_sampler_that_changes_its_sizes_is_an_error(arrays):
     )
     with pytest.raises(tf.errors.OpError, match="other sizes in epoch 1"):
         take(dataset, 2)
+
+
+def test_the_end_of_an_iteration_does_not_wait_for_a_tuner(manifest):
+    """TensorFlow's destructor may wait up to 60 s for it."""
+    trains = train_batches(manifest, shuffled, image_size=16)
+    shows = evaluation_batches(manifest, batch_size=4, image_size=16)
+    for dataset in (trains, shows, shows.repeat().rebatch(4)):
+        assert dataset.options().autotune.enabled is False

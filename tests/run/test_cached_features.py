@@ -119,7 +119,9 @@ def test_images_of_several_labels_train_on_the_pairs_that_share_one():
 def test_a_resumed_epoch_goes_on_with_the_same_batches():
     config = settings("augmentation.brightness=0.5")
     features = CachedFeatures(made_up.models().embedder, DATA, config)
-    whole = first(features.train_batches(first_epoch=0), 8)
+    endless = features.train_batches(first_epoch=0)
+    assert endless.options().autotune.enabled is False
+    whole = first(endless, 8)
     rest = first(features.train_batches(first_epoch=1, first_step=2), 3)
     for (one, _), (other, _) in zip(whole[5:], rest, strict=True):
         np.testing.assert_array_equal(one["image"], other["image"])

@@ -265,12 +265,13 @@ def _decode_all(contents, channels):
     import tensorflow as tf
 
     from keras_dml.data import decoding
+    from keras_dml.data.fixed_parallelism import fixed_parallelism
 
     dataset = tf.data.Dataset.from_tensor_slices(contents).map(
         lambda content: decoding.decode(content, channels),
         num_parallel_calls=tf.data.AUTOTUNE,
     )
-    return np.stack(list(dataset.as_numpy_iterator()))
+    return np.stack(list(fixed_parallelism(dataset).as_numpy_iterator()))
 
 
 def _split(labels, facts):
