@@ -30,6 +30,8 @@ from keras_dml.tuning.trials import Trial, TuningResult
 LABELS = np.repeat(np.arange(40), 10)
 ROWS = np.eye(40)[LABELS] + np.random.default_rng(0).normal(0, 0.3, (400, 40))
 GALLERY = np.where(np.arange(400) % 2, "gallery", "query")
+# They are made when a test runs, not when tests are collected.
+NUMBER_OF_MANY, NUMBER_OF_RESULTS = 9, 13
 
 
 @functools.cache
@@ -56,6 +58,7 @@ def everything():
     ]
 
 
+@functools.cache
 def many():
     """What holds thousands of values, and is printed by mistake."""
     manifest = Manifest(
@@ -83,9 +86,10 @@ def many():
     ]
 
 
-@pytest.mark.parametrize("number", range(9))
+@pytest.mark.parametrize("number", range(NUMBER_OF_MANY))
 def test_what_holds_much_prints_little(number):
     thing = many()[number]
+    assert len(many()) == NUMBER_OF_MANY
     text = repr(thing)
     assert text.startswith(type(thing).__name__)
     assert len(text.splitlines()) <= MAX_ROWS + 3
@@ -102,9 +106,10 @@ def test_a_configuration_and_data_print_on_a_line():
     assert len(repr(data)) < 200
 
 
-@pytest.mark.parametrize("number", range(13))
+@pytest.mark.parametrize("number", range(NUMBER_OF_RESULTS))
 def test_every_result_prints_briefly(number):
     result = everything()[number]
+    assert len(everything()) == NUMBER_OF_RESULTS
     text = repr(result)
     assert text.startswith(type(result).__name__)
     assert len(text.splitlines()) <= MAX_ROWS + 3

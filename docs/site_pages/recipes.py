@@ -77,7 +77,7 @@ def _recipe(name: str) -> str:
     result = recipe.result or "not yet."
     if recipe.result:
         result += (
-            " ([25 recipes](../lab/papers.md#all-recipes-under-one-protocol))"
+            " ([44 recipes](../lab/papers.md#all-recipes-under-one-protocol))"
         )
     file = ROOT / "configs/recipes" / f"{name}.yaml"
     return page(

@@ -58,7 +58,7 @@ class Recipe(Brief):
         ]
         return (
             f"{listed(values)} on unseen characters of Omniglot, after 200 "
-            "steps from scratch"
+            "steps from scratch, with Adam and without quarter turns"
         )
 
     def layers(

@@ -138,36 +138,39 @@ def test_parts_of_a_recipe_of_another_type(part, value, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "common",
+    "setting",
     [
-        "{model: 3}",
-        "{model: {backbone: [1]}}",
-        "{model: {weights: 3}}",
-        "{model: {1: 2}}",
-        "{optimizer: 3}",
-        "{optimizer: {head: 3}}",
-        "{sampling: [1]}",
-        "{loss: 3}",
-        "{loss: {softmax: 3}}",
-        "{loss: [{name: [1]}]}",
-        "{loss: [{name: softmax, arguments: 3}]}",
-        "{stages: 3}",
-        "{stages: {main: 3}}",
-        "{stages: {main: {train: 3}}}",
-        "{stages: {main: {1: {2: 3}}}}",
-        "{stages: [{phases: [null]}]}",
+        "model: 3",
+        "model: {backbone: [1]}",
+        "model: {weights: 3}",
+        "model: {1: 2}",
+        "optimizer: 3",
+        "optimizer: {head: 3}",
+        "sampling: [1]",
+        "loss: 3",
+        "loss: {softmax: 3}",
+        "loss: [{name: [1]}]",
+        "loss: [{name: softmax, arguments: 3}]",
+        "stages: 3",
+        "stages: {main: 3}",
+        "stages: {main: {train: 3}}",
+        "stages: {main: {1: {2: 3}}}",
+        "stages: [{phases: [null]}]",
     ],
 )
-def test_settings_of_another_type(common, tmp_path):
+def test_settings_of_another_type(setting, tmp_path):
     path = tmp_path / "mine.yaml"
-    path.write_text(
-        "default: {loss: [{name: softmax}], stages: [{phases: [{}]}]}\n"
-        f"common: {common}\n"
-    )
-    # The last part that sets a list wins.
-    if "loss" in common or "stages" in common:
-        path.write_text(f"base: _base\ndefault: {common}\n")
-    with pytest.raises(UsageError):
+    valid = {
+        "loss": "loss: [{name: softmax}]",
+        "stages": "stages: [{phases: [{}]}]",
+    }
+    key = setting.partition(":")[0]
+    parts = {**valid, key: setting}
+    for part, written in ((valid, True), (parts, False)):
+        path.write_text(f"base: _base\ndefault: {{{', '.join(part.values())}}}")
+        if written:
+            resolve(str(path), "digits")
+    with pytest.raises(UsageError, match=key):
         resolve(str(path), "digits")
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_dml.data import augmentation as augment
 from keras_dml.data import resizing
 from keras_dml.data.augmentation import Augmentation
 from keras_dml.data.made_classes import with_quarter_turns
@@ -299,3 +300,34 @@ def test_the_end_of_an_iteration_does_not_wait_for_a_tuner(manifest):
     shows = evaluation_batches(manifest, batch_size=4, image_size=16)
     for dataset in (trains, shows, shows.repeat().rebatch(4)):
         assert dataset.options().autotune.enabled is False
+
+
+@pytest.mark.parametrize(
+    "change, augmentation",
+    [
+        (augment.random_affine, Augmentation(crop="center", rotation=30)),
+        (augment.random_color, Augmentation(crop="center", brightness=0.5)),
+    ],
+)
+def test_batches_are_changed_by_the_draws_of_their_step(
+    change, augmentation, arrays
+):
+    (batch,) = take(
+        train_batches(
+            arrays,
+            shuffled,
+            image_size=16,
+            channels=1,
+            seed=3,
+            first_epoch=2,
+            first_step=1,
+            augmentation=augmentation,
+        ),
+        1,
+    )
+    rows = list(shuffled(2))[1]
+    images = tf.constant(arrays.images[rows], tf.float32)
+    drawn = tf.constant(augment.draws(3, 2, 1, len(rows)))
+    expected = change(images, drawn, augmentation)
+    assert np.abs(expected - images).max() > 5
+    np.testing.assert_allclose(batch[0]["image"], expected, atol=1e-3)

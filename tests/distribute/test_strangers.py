@@ -76,14 +76,25 @@ def test_garbage(attacked, name):
         assert len(everything(link)) <= 33
 
 
-@pytest.mark.slow
-def test_a_thousand_connections(attacked):
+def test_of_too_many_strangers_the_oldest_are_left(attacked, monkeypatch):
     chief, _, port, _ = attacked
+    # Whom nobody else could have made leave.
+    monkeypatch.setattr(heartbeat, "PATIENCE", 60.0)
+    beyond = 20
     with contextlib.ExitStack() as stack:
-        for _ in range(1000):
-            with contextlib.suppress(OSError):
-                stack.enter_context(connect(port))
-        wait_for(lambda: len(chief._strangers) <= heartbeat.MOST_STRANGERS)
+        links = []
+        for number in range(heartbeat.MOST_STRANGERS + beyond):
+            links.append(stack.enter_context(connect(port)))
+            # The order in which they are welcomed is that of their calls.
+            wait_for(
+                lambda number=number: (
+                    len(chief._strangers)
+                    == min(number + 1, heartbeat.MOST_STRANGERS)
+                )
+            )
+        for link in links[:beyond]:
+            everything(link)
+        assert len(chief._strangers) == heartbeat.MOST_STRANGERS
 
 
 def test_a_worker_comes_back_through_a_crowd(attacked, monkeypatch):

@@ -432,6 +432,34 @@ for key, arguments in (
     ("tuplet_margin", {"scale": 8.0}),
     ("vicreg", {}),
     ("vicreg", {"variance": 3.0, "covariance": 0.5, "normalize": True}),
+    ("multi_similarity", {"alpha": 3.0, "beta": 20.0, "base": 0.3}),
+    ("contrastive", {"positive_margin": 0.8, "negative_margin": 0.2}),
+    ("nt_xent", {"temperature": 0.4}),
+    ("n_pair", {"l2": 0.3}),
+    ("circle", {"gamma": 20.0, "margin": 0.25}),
+    ("angular", {"angle": 0.6}),
+    ("fast_ap", {"bins": 6}),
+    (
+        "intra_pair_variance",
+        {"positive_tolerance": 0.05, "negative_tolerance": 0.2},
+    ),
+    ("pnp", {"temperature": 0.1, "parameter": 3}),
+    (
+        "ranked_list",
+        {
+            "boundary": 1.0,
+            "margin": 0.2,
+            "positive_scale": 2.0,
+            "balance": 0.3,
+        },
+    ),
+    (
+        "recall_surrogate",
+        {"rank_temperature": 0.1, "k": (1, 3), "k_temperature": 0.5},
+    ),
+    ("signal_to_noise", {"positive_margin": 0.3, "negative_margin": 1.6}),
+    ("tuplet_margin", {"scale": 8.0, "margin": 0.3}),
+    ("vicreg", {"invariance": 5.0, "epsilon": 0.01}),
     # Two rows of variance 1 are known without it.
     ("barlow_twins", {"redundancy": 0.3, "epsilon": 0.5}),
 ):
@@ -446,12 +474,12 @@ for key, arguments in (
 PAIR_CASES = {
     name: case for name, case in CASES.items() if case.predictions is embeddings
 }
-for nu in (0.0, 0.1):
-    CASES[f"margin_{nu}"] = Case(
+for nu, margin in ((0.0, 0.2), (0.1, 0.2), (0.1, 0.35)):
+    CASES[f"margin_{nu}_{margin}"] = Case(
         losses.Margin,
         with_boundaries,
         of_pairs(pairs.margin),
-        {"sampling": "all", "nu": nu},
+        {"sampling": "all", "nu": nu, "margin": margin},
         fixed_columns=1,
     )
 CASES["simsiam"] = Case(
@@ -481,6 +509,7 @@ CASES |= {
             pairs.hierarchical_triplet,
             {
                 "groups": GROUPS.tolist(),
+                "margin": 0.2,
                 "level_margin": 0.3,
                 "mining": mining,
                 "distance": distance,

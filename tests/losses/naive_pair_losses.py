@@ -64,8 +64,12 @@ def multi_similarity(
     mining_margin=None,
     similarity="cosine",
     average="all",
+    alpha=2.0,
+    beta=50.0,
+    base=None,
 ):
-    base = 0.5 if similarity == "cosine" else -1.0
+    if base is None:
+        base = 0.5 if similarity == "cosine" else -1.0
     x, values = unit(x), []
     for i in range(len(x)):
         p, n = (
@@ -77,8 +81,8 @@ def multi_similarity(
             p = [s for s in p if s - mining_margin < highest]
             n = [s for s in n if s + mining_margin > lowest]
         values.append(
-            math.log(1 + sum(math.exp(-2 * (s - base)) for s in p)) / 2
-            + math.log(1 + sum(math.exp(50 * (s - base)) for s in n)) / 50
+            math.log(1 + sum(math.exp(-alpha * (s - base)) for s in p)) / alpha
+            + math.log(1 + sum(math.exp(beta * (s - base)) for s in n)) / beta
         )
     return averaged([[value] for value in values], average)
 
@@ -93,15 +97,21 @@ def contrastive(
     average="non_zero",
     positive_weight=1,
     negative_weight=1,
+    positive_margin=None,
+    negative_margin=None,
 ):
     x = unit(x)
     p, n = [[] for _ in x], [[] for _ in x]
     metric = similarity or {"similarity": "cosine"}.get(form, form)
+    furthest, nearest = 0, 1
+    # Margins are cosines, or distances.
+    if metric == "cosine":
+        furthest = 1 - (1 if positive_margin is None else positive_margin)
+        nearest = 1 - (0.5 if negative_margin is None else negative_margin)
     for i in range(len(x)):
         for j in range(len(x)):
             d = distance_of(metric, x[i], x[j])
-            # The default margins: 1 and 0.5 of cosines, 0 and 1 of distances.
-            far, near = d, (0.5 if metric == "cosine" else 1) - d
+            far, near = d - furthest, nearest - d
             p[i] += [max(far, 0) ** power] if positive[i, j] else []
             n[i] += [max(near, 0) ** power] if negative[i, j] else []
     return positive_weight * averaged(p, average) + negative_weight * averaged(
@@ -567,6 +577,7 @@ def vicreg(
     variance=25.0,
     covariance=1.0,
     normalize=False,
+    epsilon=1e-4,
 ):
     first, second = two_views(positive, unit(x) if normalize else x)
     squares = [
@@ -580,7 +591,7 @@ def vicreg(
         for j, k in itertools.product(range(x.shape[1]), repeat=2):
             if j != k:
                 value += covariance * matrix[j, k] ** 2 / x.shape[1]
-        deviations = [math.sqrt(c + 1e-4) for c in np.diag(matrix)]
+        deviations = [math.sqrt(c + epsilon) for c in np.diag(matrix)]
         short = [max(0.0, 1 - deviation) for deviation in deviations]
         value += variance * mean(short) / 2
     return value

@@ -39,6 +39,35 @@ def test_every_loss_is_in_the_table():
     assert public - elsewhere == {case.cls for case in CASES.values()}
 
 
+def test_every_argument_has_another_value_in_a_case():
+    """A class that drops an argument, or swaps two, fails in the loops."""
+    never = {
+        (cls.__name__, argument)
+        for cls in {case.cls for case in CASES.values()}
+        for argument, parameter in inspect.signature(cls).parameters.items()
+        if argument not in ("reduction", "name", "dtype", "kwargs")
+        and all(
+            case.arguments.get(argument, parameter.default) == parameter.default
+            for case in CASES.values()
+            if case.cls is cls
+        )
+    }
+    elsewhere = {
+        ("ArcFace", "straight_through"),  # of the gradient alone
+        ("BarlowTwins", "normalize"),
+        ("Circle", "constant_weights"),  # of the gradient alone
+        ("Margin", "farthest"),  # of what is drawn
+        ("Margin", "nearest"),
+        ("NPair", "normalize"),
+        ("SimSiam", "average"),  # refused
+        ("SimSiam", "miner"),
+        ("SimSiam", "normalize"),
+        ("SimSiam", "similarity"),
+        ("WithDistillation", "weight"),
+    }
+    assert never == elsewhere
+
+
 @pytest.mark.parametrize("key", losses.LOSSES)
 def test_every_loss_has_a_function_and_a_documented_class(key):
     assert inspect.isfunction(getattr(losses, f"{key}_loss"))

@@ -24,9 +24,12 @@ RESTS = (
         for group in ("backbone", "head")
     ),
 )
+# Features that were computed once are of images that do not change.
 FROZEN = (
     "sampling.steps_per_epoch=2",
-    "stages=[{phases: [{epochs: 1, freeze: all}]}]",
+    "stages=[{phases: [{epochs: 2, freeze: all}]}]",
+    "augmentation={crop: center, flip: false, rotation: 0, translation: 0, "
+    "scale: [1, 1], shear: 0}",
 )
 
 

@@ -1,5 +1,8 @@
 """How the process of a training ends."""
 
+import subprocess
+import time
+
 import pytest
 import tensorflow as tf
 
@@ -59,3 +62,29 @@ def test_other_errors_show_where_they_come_from(train, error):
     with pytest.raises(type(error)) as raised:
         train(error)
     assert raised.value is error
+
+
+@pytest.mark.slow
+def test_a_training_stops_with_the_process_that_started_it(
+    tmp_path, monkeypatch
+):
+    """A real process, where others of these tests are forks."""
+    monkeypatch.setattr(processes, "subprocess", subprocess)
+    config = resolve(
+        "triplet",
+        "digits",
+        flags={"model": {"backbone": "small_cnn"}},
+        overrides=[
+            "sampling.steps_per_epoch=2",
+            "stages=[{phases: [{epochs: 999}]}]",
+        ],
+    )
+    log, history = tmp_path / "log.txt", tmp_path / "run" / "history.csv"
+    process = processes.start_training(config, history.parent, log, threads=1)
+    until = time.monotonic() + 300
+    while not history.is_file():
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.1)
+    process.stdin.close()
+    assert process.wait(60) == 143, log.read_text()

@@ -62,7 +62,9 @@ def test_links_lead_to_the_pages_of_the_runs(page):
 def test_figures_have_no_ground_that_a_dark_page_would_show(page):
     """Their white became a gray box."""
     text = page.read_text(encoding="utf-8")
-    for content in re.findall('svg[+]xml;base64,([^"]*)', text):
+    found = re.findall('svg[+]xml;base64,([^"]*)', text)
+    assert len(found) == 3
+    for content in found:
         drawn = base64.b64decode(content).decode()
         patch = drawn[drawn.index('id="patch_1"') :][:300]
         assert "fill: none" in patch
