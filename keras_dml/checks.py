@@ -17,6 +17,8 @@ import numpy as np
 from keras_dml.errors import UsageError
 from keras_dml.naming import LONGEST, nearest, shown
 
+# Compute dtypes that round labels, steps and losses.
+HALF = ("float16", "bfloat16")
 _LARGEST = 2**63 - 1
 # Training computes in float32, which holds no numbers beyond these.
 _SMALLEST_FLOAT, _LARGEST_FLOAT = 1e-30, 1e30

@@ -9,9 +9,10 @@ from keras_dml.errors import UsageError
 from keras_dml.files import (
     check_text,
     is_full_disk,
+    is_partial,
     lock,
-    partial_name,
     read_json,
+    remove_partial,
 )
 from keras_dml.naming import differences
 
@@ -90,15 +91,16 @@ class ClaimedFolder:
         return strange and not self.exists
 
     def _holds_files(self) -> bool:
-        names = {self.record_name, *self.passing}
-        partial = {partial_name(Path(name)) for name in names}
-        expected = {self.lock_name, *self.passing, *partial}
+        expected = {self.lock_name, *self.passing}
+        written = [Path(one) for one in (self.record_name, *self.passing)]
         for folder, folders, files in os.walk(self.path):
             place = Path(folder)
             links = [one for one in folders if (place / one).is_symlink()]
             for name in (*files, *links):
                 path = (place / name).relative_to(self.path)
-                if not {path.as_posix(), path.parts[0]} & expected:
+                if not {path.as_posix(), path.parts[0]} & expected and not any(
+                    is_partial(path.as_posix(), one) for one in written
+                ):
                     return True
         return False
 
@@ -173,6 +175,8 @@ class ClaimedFolder:
                 f"Another process is writing to {self.path}. Wait for it, or "
                 f"choose another `{self.argument}`."
             )
+        for folder in {self.path, file.parent}:
+            remove_partial(folder)
 
     def close(self) -> None:
         """Unlocks the folder for other processes."""

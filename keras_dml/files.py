@@ -6,6 +6,9 @@ import errno
 import io
 import json
 import os
+import re
+import secrets
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -27,7 +30,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def replacing(path: Path) -> Iterator[Path]:
     """Yields a temporary path and renames it to `path` at the end.
 
-    A kill or a full disk in the middle leaves an earlier file untouched.
+    A kill or a full disk in the middle leaves an earlier file untouched. Of
+    several writers at once the last one wins, with a whole file.
 
     Args:
         path: The file to write or replace.
@@ -40,23 +44,41 @@ def replacing(path: Path) -> Iterator[Path]:
     >>> Path("metrics.json").read_text()
     '{}'
     """
-    temporary = path.with_name(partial_name(path))
+    stem, suffix = _parts(path)
+    token = secrets.token_hex(4)
+    temporary = path.with_name(f".{stem}.{token}.partial{suffix}")
     try:
         yield temporary
-        with open(temporary, "rb") as file:
+        # Windows commits only what may be written.
+        with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def partial_name(path: Path) -> str:
-    """Returns the name of the temporary file that becomes `path`.
-
-    It keeps all suffixes: Keras writes weights to `.weights.h5` only.
-    """
+def _parts(path: Path) -> tuple[str, str]:
+    """Splits all suffixes off: Keras writes weights to `.weights.h5` only."""
     suffix = "".join(path.suffixes)
-    return f".{path.name.removesuffix(suffix)}.partial{suffix}"
+    return path.name.removesuffix(suffix), suffix
+
+
+def is_partial(name: str, path: Path) -> bool:
+    """Returns whether a name is of a temporary file that becomes `path`."""
+    stem, suffix = map(re.escape, _parts(path))
+    return re.fullmatch(rf"\.{stem}\.\w+\.partial{suffix}", name) is not None
+
+
+def remove_partial(folder: Path) -> None:
+    """Removes the temporary files of a folder that killed writers left.
+
+    Those of the last hour may have a writer still.
+    """
+    before = time.time() - 3600
+    for path in folder.glob(".*.partial*"):
+        with contextlib.suppress(OSError):
+            if path.is_file() and path.stat().st_mtime < before:
+                path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -8,6 +8,11 @@ import time
 import zlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# A terminal of the caller must not change what commands print.
+os.environ.pop("COLUMNS", None)
+os.environ.pop("LINES", None)
+os.environ.pop("FORCE_COLOR", None)
+os.environ.pop("NO_COLOR", None)
 
 # First: it sets what TensorFlow reads when it is imported.
 import keras_dml  # noqa: F401
@@ -83,6 +88,11 @@ def pytest_collection_modifyitems(config, items):
     )
 
 
+def is_chosen(name, step, day):
+    """Returns whether a case is one in `step` on a day."""
+    return (zlib.crc32(name.encode()) + day) % step == 0
+
+
 def _is_first(path, day):
     """Returns whether the tests of a file come before others on a day."""
     return (zlib.crc32(path.name.encode()) + day) % TURNS == 0
@@ -127,8 +137,9 @@ def _alike(items, slow_step, quick_step=1):
         for (*_, step), cases in tables.items()
         if len(cases) > MANY
         for item in cases
-        # By its name: a case stays in or out when others come.
-        if zlib.crc32(item.name.encode()) % step
+        # By its name: a case stays in or out when others come. Each has its
+        # day.
+        if not is_chosen(item.name, step, DAY)
     }
 
 

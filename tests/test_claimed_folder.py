@@ -10,6 +10,7 @@ from keras_dml import files
 from keras_dml.claimed_folder import ClaimedFolder
 from keras_dml.errors import UsageError
 from keras_dml.files import is_locked, write_text
+from tests.conftest import ROOT
 
 
 class Album(ClaimedFolder):
@@ -92,9 +93,9 @@ def test_one_process_writes_and_its_end_lets_the_next_in(tmp_path):
     with claim(tmp_path) as folder:
         folder.lock()
         other = [sys.executable, "-c", HOLD, tmp_path]
-        done = subprocess.run(other, capture_output=True, text=True)
+        done = subprocess.run(other, cwd=ROOT, capture_output=True, text=True)
         assert "Another process is writing" in done.stderr
-    assert subprocess.run(other).returncode == 0
+    assert subprocess.run(other, cwd=ROOT).returncode == 0
     folder.lock()
     folder.close()
     folder.close()
@@ -105,7 +106,7 @@ def test_what_a_kill_leaves_before_the_record_is_taken_over(tmp_path):
     (tmp_path / "covers" / "large").mkdir(parents=True)
     (tmp_path / "pages" / "empty").mkdir(parents=True)
     (tmp_path / ".lock").touch()
-    (tmp_path / ".album.partial.json").write_text('{"made_')
+    (tmp_path / ".album.0a1b2c3d.partial.json").write_text('{"made_')
     Album(tmp_path).check_free()
     (tmp_path / "pages" / "empty" / "photo.jpg").touch()
     with pytest.raises(UsageError, match="is not an album"):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import HOSTILE, ROOT, TURNS, _alike, _is_first
+from tests.conftest import HOSTILE, ROOT, TURNS, _alike, _is_first, is_chosen
 
 LOSSES = [f"loss_{number}" for number in range(90)]
 DTYPES = ["float32", "float16", "bfloat16"]
@@ -62,6 +62,13 @@ def test_every_file_comes_first_once_in_so_many_days():
         for path in files
     ]
     assert turns == [1] * len(files)
+
+
+def test_every_case_runs_once_in_so_many_days():
+    turns = [
+        sum(is_chosen(name, 3, day) for day in range(7, 10)) for name in LOSSES
+    ]
+    assert turns == [1] * len(LOSSES)
 
 
 def test_every_hostile_case_stays():

@@ -11,7 +11,7 @@ from keras_dml.config.plan_sections import PlanConfig
 from keras_dml.config.plans import RECORD, dump_plan, parse_plan
 from keras_dml.config.yaml_files import read_yaml
 from keras_dml.console import logger
-from keras_dml.files import partial_name, write_text
+from keras_dml.files import write_text
 from keras_dml.run.folder import RunFolder
 from keras_dml.run.processes import (
     Start,
@@ -61,8 +61,6 @@ class PlanFolder(ClaimedFolder):
         """
         self.check_free()
         self.lock()
-        # A kill left it, and paces that are known are not written again.
-        (self.path / partial_name(Path(PACES))).unlink(missing_ok=True)
         if self.exists:
             stored = parse_plan(read_yaml(self.record))
             plan = grown(stored, plan)

@@ -8,16 +8,19 @@ of threads.
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 import tensorflow as tf
 
 from keras_dml.checks import (
+    boolean,
     in_interval,
     one_of,
     optional,
     positive_integer,
+    positive_number,
     require,
 )
 from keras_dml.data.decoding import to_channels
@@ -103,11 +106,9 @@ class Augmentation:
     def __post_init__(self):
         one_of("crop", self.crop, ("random_resized", "random", "center"))
         for name in ("area", "aspect", "scale"):
-            low, high = getattr(self, name)
-            holds = 0 < low <= high and (name != "area" or high <= 1)
-            limit = " at most 1" if name == "area" else ""
-            wanted = f"a pair of positive numbers{limit}, the smaller first"
-            require(holds, name, wanted, (low, high))
+            _check_range(name, getattr(self, name))
+        for name in ("squash", "antialias", "flip"):
+            boolean(name, getattr(self, name))
         optional(positive_integer, "resize", self.resize)
         in_interval("translation", self.translation, 0, 1, closed="left")
         if self.fill != "edge":
@@ -115,8 +116,8 @@ class Augmentation:
             in_interval("fill", self.fill, 0, 255, "both", advice)
         upper = {"rotation": 180, "shear": 89}
         for name in (*upper, "brightness", "contrast", "saturation"):
-            value, most = getattr(self, name), upper.get(name, 1)
-            require(0 <= value <= most, name, f"between 0 and {most}", value)
+            most = upper.get(name, 1)
+            in_interval(name, getattr(self, name), 0, most, "both")
 
     @property
     def has_affine(self) -> bool:
@@ -132,6 +133,15 @@ class Augmentation:
     def has_color(self) -> bool:
         """Whether brightness, contrast or saturation change."""
         return bool(self.brightness or self.contrast or self.saturation)
+
+
+def _check_range(name, value):
+    limit, most = ("", math.inf) if name != "area" else (" at most 1", 1)
+    wanted = f"a pair of positive numbers{limit}, the smaller first"
+    pair = isinstance(value, Sequence) and len(value) == 2
+    require(pair, name, wanted, value)
+    low, high = (positive_number(name, one, f"Give {wanted}.") for one in value)
+    require(low <= high <= most, name, wanted, value)
 
 
 def draws(seed: int, epoch: int, step: int, count: int) -> np.ndarray:

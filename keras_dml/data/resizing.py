@@ -59,7 +59,8 @@ def resize_and_crop(
         float32 tensor `(..., image_size, image_size, channels)`.
     """
     target = image_size if shorter_side is None else shorter_side
-    shape = tf.shape(image)[-3:-1]
+    # The longer side of a thin image may exceed int32.
+    shape = tf.shape(image, tf.int64)[-3:-1]
     if squash:
         resized = tf.fill([2], target)
     else:

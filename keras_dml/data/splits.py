@@ -1,8 +1,9 @@
 """Splits images into training, validation and test, as pure functions.
 
-Labels are an integer array `(n,)`, or a boolean matrix `(n, classes)` if an
-image has several. Whole classes are split: an image with any class that is
-held out is held out too, so that training never sees such a class.
+Labels are an array `(n,)` of integers or strings, or a boolean matrix
+`(n, classes)` if an image has several. Whole classes are split: an image with
+any class that is held out is held out too, so that training never sees such a
+class.
 """
 
 import math
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_dml.checks import in_interval
+from keras_dml.checks import in_interval, require
 from keras_dml.data.image_tree import composed
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.labels import as_label_sets, has_label
@@ -33,20 +34,22 @@ def class_disjoint(
     otherwise one test class is enough for the test.
 
     Args:
-        labels: Integer array `(n,)`, or boolean matrix `(n, classes)`.
+        labels: Array `(n,)` of integers or strings, or boolean matrix
+            `(n, classes)`.
         fraction: Float in (0, 1), the part of the classes that trains, taken
             from the start of the label order. Defaults to one half.
         train_classes: List of class names, or of labels. Defaults to `None`.
         test_classes: List of class names, or of labels. Defaults to `None`.
-        class_names: Sequence of strings, the name of every label. If given,
-            every class must have an image. Defaults to `None`.
+        class_names: Sequence of strings, the name of every integer label. If
+            given, every class must have an image. Defaults to `None`.
 
     Returns:
         String array `(n,)` of `"train"`, `"test"` or `""`.
 
     Raises:
         UsageError: If there are fewer than two classes, a class is empty,
-            unknown or in both lists, or a split would have no class.
+            unknown or in both lists, a list is a string, or a split would
+            have no class.
 
     Example:
 
@@ -55,14 +58,16 @@ def class_disjoint(
     """
     labels = np.asarray(labels)
     present = _present(labels)
-    _require_classes(present, class_names)
-    train = _resolve("train_classes", train_classes, present, class_names)
-    test = _resolve("test_classes", test_classes, present, class_names)
+    given = () if class_names is None else class_names
+    names = {label: str(name) for label, name in enumerate(given)}
+    _require_classes(present, names)
+    train = _resolve("train_classes", train_classes, present, names)
+    test = _resolve("test_classes", test_classes, present, names)
     if train is None and test is None:
         train = present[: _count_of(fraction, len(present))]
     train = np.setdiff1d(present, test) if train is None else train
     test = np.setdiff1d(present, train) if test is None else test
-    _require_disjoint(train, test, class_names)
+    _require_disjoint(train, test, names)
     split = np.full(len(labels), "", dtype="<U7")
     split[has_label(labels, train)] = "train"
     split[has_label(labels, test)] = "test"
@@ -128,7 +133,7 @@ def first_half(labels) -> np.ndarray:
     [True, False, False, False]
     """
     classes = _present(labels)
-    _require_classes(classes, None)
+    _require_classes(classes, {})
     return ~has_label(labels, classes[len(classes) // 2 :])
 
 
@@ -239,43 +244,45 @@ def _count_of(fraction, num_classes):
     return min(max(_ceiling(fraction * num_classes), 1), num_classes - 1)
 
 
-def _require_classes(present, class_names):
+def _require_classes(present, names):
     if len(present) < 2:
         raise UsageError(
             "A split by class needs at least two classes. Received: "
             f"{len(present)}. Add a class."
         )
-    if class_names is not None and len(present) < len(class_names):
-        empty = sorted(set(range(len(class_names))) - set(present.tolist()))
+    if len(present) < len(names):
+        empty = sorted(set(names) - set(present.tolist()))
         raise UsageError(
             "Every class must have at least one image. Received: "
-            f"{len(empty)} empty classes, first {class_names[empty[0]]!r}. "
+            f"{len(empty)} empty classes, first {names[empty[0]]!r}. "
             "Add images to them or remove them."
         )
 
 
-def _resolve(argument, chosen, present, class_names):
+def _resolve(argument, chosen, present, names):
     """Converts a list of names or labels to labels; None stays None."""
     if chosen is None:
         return None
-    names = enumerate(class_names or ())
-    by_name = {composed(name): label for label, name in names}
+    advice = "Put square brackets around a single class."
+    listed = not isinstance(chosen, str)
+    require(listed, argument, "a list of classes", chosen, advice)
+    by_name = {composed(name): label for label, name in names.items()}
     labels = [by_name.get(composed(str(entry)), entry) for entry in chosen]
     known = set(present.tolist())
     for entry, label in zip(chosen, labels, strict=True):
         if label not in known:
-            examples = [class_names[i] if class_names else i for i in known][:5]
+            examples = [names.get(one, one) for one in present[:5].tolist()]
             raise UsageError(
                 f"`{argument}` must name classes of the data set, such as "
                 f"{examples}. Received: {entry!r}"
             )
-    return np.unique(np.asarray(labels, dtype=np.int64))
+    return np.unique(np.asarray(labels, dtype=present.dtype))
 
 
-def _require_disjoint(train, test, class_names):
-    both = np.intersect1d(train, test)
-    if len(both):
-        name = class_names[both[0]] if class_names else int(both[0])
+def _require_disjoint(train, test, names):
+    both = np.intersect1d(train, test).tolist()
+    if both:
+        name = names.get(both[0], both[0])
         raise UsageError(
             "A class must be in `train_classes` or in `test_classes`, not in "
             f"both. Received: {name!r} in both ({len(both)} in all)."

@@ -91,7 +91,8 @@ def as_labels(labels: Any, num_rows: int, name: str) -> np.ndarray:
     # NumPy would make strings of the integers of a list with both.
     listed = isinstance(labels, list | tuple) and array.dtype.kind == "U"
     if listed or array.dtype.kind == "O":
-        array = _of_one_kind(list(labels), array, name)
+        values = list(labels) if listed else array.tolist()
+        array = _of_one_kind(values, array, name)
     if not array.size and array.dtype.kind not in "US":
         array = array.astype(np.int64)
     if array.dtype.kind == "S":
@@ -122,8 +123,10 @@ def _of_one_kind(values: list, array: np.ndarray, name: str) -> np.ndarray:
     unmixed = all(strings) or not any(strings)
     advice = "Convert some of them."
     require(unmixed, name, "all integers or all strings", values, advice)
-    if all(strings) or all(isinstance(one, Integral) for one in values):
-        return np.asarray(values)
+    # TensorFlow's texts are objects, each of them bytes.
+    for kind in (str, bytes, Integral):
+        if all(isinstance(one, kind) for one in values):
+            return np.asarray(values)
     return array
 
 

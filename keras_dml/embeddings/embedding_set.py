@@ -22,7 +22,7 @@ from keras_dml.roles import ROLES, has_gallery, query_rows, reference_rows
 # Between the names of several labels of an image.
 SEPARATOR = "|"
 _SETS = (set, frozenset)
-_LABELS = (str, Integral, *_SETS)
+_LABELS = (str, bytes, Integral, *_SETS)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -41,7 +41,9 @@ def load_embeddings(
     """
     path = a_path("path", path)
     try:
-        loaded = _load_folder(path) if path.is_dir() else read_file(path)
+        # Unlike that of `Path`, this takes a name of any length.
+        folder = os.path.isdir(path)
+        loaded = _load_folder(path) if folder else read_file(path)
     except UsageError as error:
         if str(path) in str(error):
             raise

@@ -1,8 +1,9 @@
-"""Checks of inputs that several layers share."""
+"""Checks that several layers share."""
 
 import keras
 from keras import ops
 
+from keras_dml.checks import HALF, require
 from keras_dml.ops.labels import refuse, within_classes
 
 
@@ -89,3 +90,22 @@ def label_vector(labels, num_classes: int, layer_name: str):
         "`num_classes`.",
     )
     return ops.cast(labels, "int32")
+
+
+def check_not_half(dtype: str) -> None:
+    """Raises for a dtype that rounds the numbers of steps, and losses.
+
+    Args:
+        dtype: Compute dtype of a layer.
+
+    Raises:
+        UsageError: If it is a half precision.
+    """
+    require(
+        dtype not in HALF,
+        "dtype",
+        "float32 or float64: half precision would round steps and losses",
+        dtype,
+        "A mixed-precision model works with a float32 layer; pass "
+        '`dtype="float32"` or nothing.',
+    )

@@ -5,7 +5,11 @@ from keras import ops
 
 from keras_dml.arguments import own_config
 from keras_dml.checks import finite_number, positive_integer
-from keras_dml.layers.checks import check_labeled_rows, label_vector
+from keras_dml.layers.checks import (
+    check_labeled_rows,
+    check_not_half,
+    label_vector,
+)
 from keras_dml.layers.class_memory import add_state
 from keras_dml.ops.labels import among_classes
 
@@ -24,7 +28,7 @@ class ClassBoundaries(keras.layers.Layer):
         initial: Float, the boundary that every class starts with. Defaults to
             `1.2`.
         **kwargs: Base layer arguments. `trainable=False` fixes the
-            boundaries. `dtype` defaults to `"float32"`.
+            boundaries. `dtype`, not a half precision, defaults to `"float32"`.
 
     Call arguments:
         inputs: List of the embeddings, a float tensor `(batch, dim)`, and the
@@ -37,8 +41,8 @@ class ClassBoundaries(keras.layers.Layer):
         2D float32 tensor `(batch, dim + 2)`.
 
     Raises:
-        ValueError: If `num_classes` is not a positive integer, or a label has
-            no class.
+        ValueError: If `num_classes` is not a positive integer, `dtype` is a
+            half precision, or a label has no class.
 
     Example:
 
@@ -55,6 +59,7 @@ class ClassBoundaries(keras.layers.Layer):
     def __init__(self, num_classes, initial=1.2, **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
+        check_not_half(self.compute_dtype)
         self.num_classes = positive_integer("num_classes", num_classes)
         self.initial = finite_number("initial", initial)
 

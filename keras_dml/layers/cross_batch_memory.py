@@ -13,7 +13,7 @@ from keras_dml.checks import (
     positive_integer,
     require,
 )
-from keras_dml.layers.checks import check_labeled_rows
+from keras_dml.layers.checks import check_labeled_rows, check_not_half
 from keras_dml.layers.class_memory import add_state
 from keras_dml.ops.labels import int32_labels
 from keras_dml.ops.pairs import Pairs
@@ -45,7 +45,8 @@ class CrossBatchMemory(keras.layers.Layer):
         weight: Float, weight of the loss on the memory. Defaults to `1.0`.
         warm_up_steps: Integer, the number of batches before the memory takes
             rows. Defaults to `1000`.
-        **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
+        **kwargs: Base layer arguments. `dtype`, not a half precision, defaults
+            to `"float32"`.
 
     Call arguments:
         inputs: List of the embeddings, a float tensor `(batch, dim)`, and the
@@ -59,7 +60,8 @@ class CrossBatchMemory(keras.layers.Layer):
 
     Raises:
         ValueError: If the loss cannot use a memory, a number is out of range,
-            or labels are no integers or too large.
+            `dtype` is a half precision, or labels are no integers or too
+            large.
 
     Example:
 
@@ -79,6 +81,7 @@ class CrossBatchMemory(keras.layers.Layer):
     def __init__(self, loss, size, weight=1.0, warm_up_steps=1000, **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
+        check_not_half(self.compute_dtype)
         if isinstance(loss, dict):
             loss = keras.losses.deserialize(loss)
         require(

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_dml.arguments import own_config
 from keras_dml.checks import finite_number, positive_integer, require
-from keras_dml.layers.checks import check_list_of_inputs
+from keras_dml.layers.checks import check_list_of_inputs, check_not_half
 
 
 @keras.saving.register_keras_serializable(package="keras_dml")
@@ -22,7 +22,8 @@ class Distillation(keras.layers.Layer):
         prefixes: Sizes of prefixes of the embeddings that are compared as
             well, at most `dim`, see `keras_dml.losses.Matryoshka`. Defaults to
             none.
-        **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
+        **kwargs: Base layer arguments. `dtype`, not a half precision, defaults
+            to `"float32"`.
 
     Call arguments:
         inputs: List of the predictions, a float tensor `(batch, n)` or
@@ -35,8 +36,8 @@ class Distillation(keras.layers.Layer):
 
     Raises:
         ValueError: If `loss` is no `DistillationLoss`, a number is out of
-            range, a prefix is larger than the embeddings, or the inputs are
-            not those three.
+            range, `dtype` is a half precision, a prefix is larger than the
+            embeddings, or the inputs are not those three.
 
     Example:
 
@@ -53,6 +54,7 @@ class Distillation(keras.layers.Layer):
     def __init__(self, loss, weight=None, prefixes=(), **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
+        check_not_half(self.compute_dtype)
         self.loss = keras.losses.get(loss)
         require(
             hasattr(self.loss, "usual_weight"),

@@ -157,9 +157,10 @@ class EmbeddingHead(keras.layers.Layer):
                 analysis. Defaults to `0.6`.
 
         Raises:
-            UsageError: If the shapes do not match, `shrinkage` is out of
-                range, or the layer has neither a bias nor batch normalization,
-                which would take the mean away.
+            UsageError: If the shapes do not match, there is no row, a feature
+                is not finite, `shrinkage` is out of range, or the layer has
+                neither a bias nor batch normalization, which would take the
+                mean away.
 
         Example:
 

@@ -27,7 +27,8 @@ class InChunks(keras.layers.Layer):
         layer: A layer or model of one input and one output, with the rows on
             the first axis.
         chunk_size: Integer, the number of rows of a chunk.
-        **kwargs: Base layer arguments, such as `name`.
+        **kwargs: Base layer arguments, such as `name`. `layer` computes under
+            its own dtype policy.
 
     Input shape:
         The input shape of `layer`. In training the last chunk may be smaller.
@@ -55,13 +56,17 @@ class InChunks(keras.layers.Layer):
     """
 
     def __init__(self, layer, chunk_size, **kwargs):
-        super().__init__(**kwargs)
+        # `layer` alone casts: its inputs, and its weights and states, whose
+        # changes would be rounded.
+        kwargs.setdefault("dtype", "float32")
+        super().__init__(autocast=False, **kwargs)
         self.layer = layer
         self.chunk_size = positive_integer("chunk_size", chunk_size)
 
     def build(self, input_shape):
         if not self.layer.built:
-            self.layer.build(input_shape)
+            # A subclassed model creates its weights in its first call.
+            self.layer(keras.KerasTensor(input_shape))
 
     def call(self, inputs, training=None):
         # A tensor, if the graph does not know the number.
@@ -91,6 +96,9 @@ class InChunks(keras.layers.Layer):
             variable.assign(variable + change)
         return outputs
 
+    def compute_output_spec(self, inputs, training=None):
+        return self.layer.compute_output_spec(inputs)
+
     def compute_output_shape(self, input_shape):
         return self.layer.compute_output_shape(input_shape)
 
@@ -108,8 +116,9 @@ class InChunks(keras.layers.Layer):
         Returns the outputs of all rows, and how each chunk changes the states:
         a dict by the place among the non-trainable variables.
         """
-        weights = [_tensor(one) for one in self.layer.trainable_variables]
+        learned = self.layer.trainable_variables
         variables = self.layer.non_trainable_variables
+        weights = [_tensor(one) for one in learned]
         states = [_tensor(one) for one in variables]
 
         def embed(weights, chunk, index):
@@ -117,9 +126,14 @@ class InChunks(keras.layers.Layer):
                 _of_chunk(variable, state, index)
                 for variable, state in zip(variables, states, strict=True)
             ]
-            outputs, after = self.layer.stateless_call(
-                weights, before, chunk, training=True
+            values = zip(
+                [*learned, *variables], [*weights, *before], strict=True
             )
+            # `stateless_call` would call a layer without `training` with it,
+            # and leave its dtype policy out.
+            with keras.StatelessScope(values) as scope:
+                outputs = self.layer(chunk, training=True)
+            after = map(scope.get_current_value, variables)
             return outputs, {
                 place: ops.cast(new - old, "float32")
                 for place, (old, new) in enumerate(

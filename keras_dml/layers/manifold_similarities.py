@@ -7,6 +7,7 @@ from keras_dml import distribute
 from keras_dml.arguments import own_config
 from keras_dml.checks import in_interval, positive_integer, positive_number
 from keras_dml.initializers import get_proxy_initializer
+from keras_dml.layers.checks import check_not_half
 from keras_dml.ops.similarities import unit_rows
 
 
@@ -40,9 +41,13 @@ def manifold_similarities(rows, proxies, alpha=0.8, temperature=0.5):
     points = ops.concatenate([rows, proxies], axis=0)
     identity = ops.eye(ops.shape(points)[0], dtype=points.dtype)
     cosines = ops.matmul(points, ops.transpose(points))
-    weights = ops.exp(ops.relu(cosines) / temperature) * (1.0 - identity)
-    scale = ops.rsqrt(ops.sum(weights, axis=1))
-    steps = weights * scale[:, None] * scale[None, :]
+    nothing = ops.cast(float("-inf"), points.dtype)
+    # Logarithms: at a low temperature `S` overflows, or all of a row is 0.
+    exponents = ops.where(
+        identity > 0, nothing, ops.relu(cosines) / temperature
+    )
+    sums = ops.logsumexp(exponents, axis=1)
+    steps = ops.exp(exponents - (sums[:, None] + sums[None, :]) / 2.0)
     return (1.0 - alpha) * ops.inv(identity - alpha * steps)
 
 
@@ -67,7 +72,8 @@ class ManifoldSimilarities(keras.layers.Layer):
             points. Defaults to `0.5`.
         initializer: Initializer of the proxies, see `Proxies`. Defaults to
             `"normal"`.
-        **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
+        **kwargs: Base layer arguments. `dtype`, not a half precision, defaults
+            to `"float32"`.
 
     Call arguments:
         inputs: Float tensor `(batch, dim)`, the embeddings.
@@ -100,6 +106,7 @@ class ManifoldSimilarities(keras.layers.Layer):
     ):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
+        check_not_half(self.compute_dtype)
         self.num_proxies = positive_integer("num_proxies", num_proxies)
         self.alpha = in_interval("alpha", alpha, 0, 1)
         self.temperature = positive_number("temperature", temperature)

@@ -15,7 +15,11 @@ from keras_dml.checks import (
     positive_number,
     require,
 )
-from keras_dml.layers.checks import check_labeled_rows, label_vector
+from keras_dml.layers.checks import (
+    check_labeled_rows,
+    check_not_half,
+    label_vector,
+)
 from keras_dml.layers.class_memory import ClassMemory, add_state
 from keras_dml.layers.proxies import Proxies
 from keras_dml.ops import sample_aware
@@ -88,7 +92,8 @@ class SampleAwareProxies(keras.layers.Layer):
         filter_epoch: Integer, the first epoch without outliers, counted from
             0. Defaults to `3`.
         initializer: See `Proxies`. Defaults to `"he_fan_out"`.
-        **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
+        **kwargs: Base layer arguments. `dtype`, not a half precision, defaults
+            to `"float32"`.
 
     Input shape:
         Pair of embeddings `(batch, dim)` and integer labels `(batch,)` with
@@ -103,7 +108,8 @@ class SampleAwareProxies(keras.layers.Layer):
         the rows of other classes.
 
     Raises:
-        ValueError: If an argument is out of range, or a label has no class.
+        ValueError: If an argument is out of range, `dtype` is a half
+            precision, or a label has no class.
 
     Example:
 
@@ -149,6 +155,7 @@ class SampleAwareProxies(keras.layers.Layer):
     ):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
+        check_not_half(self.compute_dtype)
         self.num_classes = num_classes
         self.scale = positive_number("scale", scale)
         self.margin = finite_number("margin", margin)
@@ -172,7 +179,10 @@ class SampleAwareProxies(keras.layers.Layer):
             "filter_epoch", filter_epoch, memory_epoch, advice
         )
         self.similarity = Proxies(
-            num_classes, initializer=initializer, name="similarity"
+            num_classes,
+            initializer=initializer,
+            dtype=self.dtype_policy,
+            name="similarity",
         )
         self.memory = ClassMemory(
             num_classes, memory_size, dtype="float32", name="memory"
@@ -189,10 +199,12 @@ class SampleAwareProxies(keras.layers.Layer):
         self.memory.build(input_shape[0])
         classes = (self.num_classes,)
         self.epochs = add_state(self, "epochs", (), "int32")
-        self.seen = add_state(self, "seen", classes)
+        self.seen = add_state(self, "seen", classes, self.variable_dtype)
         first = self.initial_learned
         first = self.hardness if first is None else first
-        self.learned = add_state(self, "learned", classes, value=first)
+        self.learned = add_state(
+            self, "learned", classes, self.variable_dtype, first
+        )
 
     def call(self, inputs, training=False):
         embeddings, labels = inputs
@@ -276,11 +288,13 @@ class SampleAwareProxies(keras.layers.Layer):
         )
         kept = ops.logical_or(clean, ops.logical_not(filters))
         kept &= among_classes(labels, self.num_classes)
-        add_rows(self.seen, labels, ops.cast(kept, "float32"))
+        add_rows(self.seen, labels, ops.cast(kept, self.seen.dtype))
         remembers = self.epochs >= self.memory_epoch
-        self.memory.enqueue(rows, labels, ops.logical_and(kept, remembers))
+        kept = ops.logical_and(kept, remembers)
+        self.memory.enqueue(ops.cast(rows, "float32"), labels, kept)
         means, counts = self.memory.means(labels)
         proxies = unit_rows(ops.take(self.proxies, labels, axis=0))
+        means = ops.cast(means, proxies.dtype)
         average = ops.sum(ops.stop_gradient(proxies) * means, axis=1)
         learned = ops.where(
             ops.logical_and(counts > 0, remembers),

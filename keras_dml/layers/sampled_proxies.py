@@ -104,6 +104,7 @@ class SampledProxies(keras.layers.Layer):
             centers=centers,
             unit_proxies=unit_proxies,
             initializer=initializer,
+            dtype=self.dtype_policy,
             name="similarity",
         )
         self.num_classes = num_classes
@@ -139,6 +140,7 @@ class SampledProxies(keras.layers.Layer):
         known = ops.logical_and(known, count <= self.sample_size)
         embeddings = ops.where(known[:, None], embeddings, float("nan"))
         rows = read_rows(self.proxies, self._sample(labels, training))
+        rows = ops.cast(rows, embeddings.dtype)
         return proxy_similarities(
             embeddings,
             rows,

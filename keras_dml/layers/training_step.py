@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_dml.layers.checks import check_not_half
 from keras_dml.layers.class_memory import add_state
 
 
@@ -14,7 +15,8 @@ class TrainingStep(keras.layers.Layer):
     is a non-trainable weight, so that a resumed training continues the count.
 
     Args:
-        **kwargs: Base layer arguments. `dtype` defaults to `"float32"`.
+        **kwargs: Base layer arguments. `dtype`, not a half precision, defaults
+            to `"float32"`.
 
     Call arguments:
         inputs: Float tensor `(batch, dim)`.
@@ -22,6 +24,9 @@ class TrainingStep(keras.layers.Layer):
 
     Output shape:
         2D float32 tensor `(batch, dim + 1)`.
+
+    Raises:
+        ValueError: If `dtype` is a half precision.
 
     Example:
 
@@ -34,6 +39,7 @@ class TrainingStep(keras.layers.Layer):
     def __init__(self, **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
+        check_not_half(self.compute_dtype)
 
     def build(self, input_shape):
         self.step = add_state(

@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_dml import distribute
 from keras_dml.arguments import arguments_of
-from keras_dml.checks import require
+from keras_dml.checks import HALF, require
 from keras_dml.ops.labels import (
     among_classes,
     known_values,
@@ -19,7 +19,6 @@ from keras_dml.ops.labels import (
 )
 from keras_dml.ops.unit_lengths import look_like_embeddings
 
-HALF = ("float16", "bfloat16")
 # What TensorFlow takes as the name of operations. Keras checks it too late: a
 # scope that was refused stays open, and the names of all that follow are wrong.
 _SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")

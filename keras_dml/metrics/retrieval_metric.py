@@ -257,9 +257,12 @@ def _written(variable, places, values):
 
 
 def _similarities(rows, stored, normalize):
-    products = ops.matmul(rows, ops.transpose(stored))
     if normalize:
-        return products
+        return ops.matmul(rows, ops.transpose(stored))
+    # A shift changes no distance, but float32 is accurate near the origin.
+    origin = ops.where(ops.isfinite(stored[0]), stored[0], 0.0)
+    rows, stored = rows - origin, stored - origin
+    products = ops.matmul(rows, ops.transpose(stored))
     lengths = ops.sum(ops.square(stored), axis=1)[None, :]
     # The length of the row itself changes no order of its neighbors, but the
     # stored rows see this matrix as well.

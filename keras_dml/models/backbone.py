@@ -162,8 +162,7 @@ def _nested(model, input_shape):
     if isinstance(model, keras.Sequential):
         if not model.built:
             model.build((None, *input_shape))
-        return keras.Model(model.inputs[0], model.outputs[0], name="backbone")
-    own_class = not type(model).__module__.startswith("keras.")
-    if own_class or isinstance(model.input, dict):
+    elif not type(model).__module__.startswith("keras."):
         return NestedNetwork(model, name="backbone")
-    return keras.Model(model.input, model.output, name="backbone")
+    # The input and the output may be in a list or a dict.
+    return keras.Model(model.inputs[0], model.outputs[0], name="backbone")

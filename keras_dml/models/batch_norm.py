@@ -9,8 +9,8 @@ import keras
 from keras import ops
 
 from keras_dml.checks import one_of
-from keras_dml.errors import UsageError
-from keras_dml.layers import FrozenStatisticsBatchNormalization, NestedNetwork
+from keras_dml.layers import FrozenStatisticsBatchNormalization
+from keras_dml.models.cloning import clone_layers
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +32,13 @@ def set_batch_norm_mode(
             all four.
 
     Returns:
-        `model`, or for `"frozen_statistics"` a clone with the same weights.
+        `model`, or for `"frozen_statistics"` a clone with the same weights if
+        it has batch normalization.
 
     Raises:
-        UsageError: If `mode` is none of these, or is `"frozen_statistics"`
-            and `model` is a `NestedNetwork` with batch normalization.
+        UsageError: If `mode` is none of these, or is `"frozen_statistics"` and
+            batch normalization is in a `NestedNetwork` or another layer, or
+            `model` has some and holds a model that overrides `call`.
 
     Example:
 
@@ -49,20 +51,14 @@ def set_batch_norm_mode(
     9
     """
     one_of("mode", mode, BATCH_NORM_MODES)
-    if mode == "frozen_statistics" and isinstance(model, NestedNetwork):
-        if _batch_norms(model):
-            raise UsageError(
-                "`batch_norm='frozen_statistics'` cannot change the subclassed "
-                f"model {type(model.whole()).__name__}. Choose `frozen` or "
-                "`train`."
-            )
-        return model
     if mode == "frozen_statistics":
-        clone = keras.models.clone_model(
-            model, clone_function=_with_frozen_statistics, recursive=True
+        return clone_layers(
+            model,
+            _with_frozen_statistics,
+            _adapts_statistics,
+            "`batch_norm='frozen_statistics'` cannot change {}. Choose "
+            "`frozen` or `train`.",
         )
-        clone.set_weights(model.get_weights())
-        return clone
     if mode == "frozen":
         for layer in _batch_norms(model):
             layer.trainable = False
@@ -171,3 +167,9 @@ def _with_frozen_statistics(layer):
     if cls is keras.layers.BatchNormalization:
         cls = FrozenStatisticsBatchNormalization
     return cls.from_config(layer.get_config())
+
+
+def _adapts_statistics(layer):
+    return isinstance(
+        layer, keras.layers.BatchNormalization
+    ) and not isinstance(layer, FrozenStatisticsBatchNormalization)

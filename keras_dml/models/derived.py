@@ -4,7 +4,8 @@ import weakref
 
 import keras
 
-from keras_dml.layers import InChunks
+from keras_dml.errors import UsageError
+from keras_dml.layers import EmbeddingHead, InChunks
 from keras_dml.models.folding import fold_batch_norm
 from keras_dml.models.pooling import check_k
 
@@ -52,7 +53,7 @@ def with_image_size(
     )
     for layer in embedder.layers[1:]:
         if fold and layer.name == "backbone":
-            layer = fold_batch_norm(layer, x.shape[1:])
+            layer = fold_batch_norm(layer)
         if chunk_size is not None and layer.name == "backbone":
             layer = InChunks(layer, chunk_size, name="backbone")
         x = layer(x)
@@ -103,6 +104,7 @@ def keep_features(embedder: keras.Model) -> keras.Model:
     Returns:
         A model with the layers of `embedder`, but a "head" that changes
         nothing. The embeddings have as many numbers as the features.
+        `build_trainer` and `cut_embedder` refuse it.
 
     Example:
 
@@ -129,6 +131,9 @@ def cut_embedder(embedder: keras.Model, dim: int) -> keras.Model:
     Returns:
         A model that shares all layers of `embedder` but the "head".
 
+    Raises:
+        UsageError: If the embeddings are the features, see `keep_features`.
+
     Example:
 
     >>> from keras_dml.models import build_embedder
@@ -136,7 +141,26 @@ def cut_embedder(embedder: keras.Model, dim: int) -> keras.Model:
     >>> cut_embedder(embedder, 4).output_shape
     (None, 4)
     """
-    return _with_head(embedder, embedder.get_layer("head").cut(dim))
+    return _with_head(embedder, embedding_head(embedder).cut(dim))
+
+
+def embedding_head(embedder: keras.Model) -> EmbeddingHead:
+    """Returns the layer that makes the embeddings.
+
+    Args:
+        embedder: Result of `build_embedder`.
+
+    Raises:
+        UsageError: If the embeddings are the features, see `keep_features`.
+    """
+    head = embedder.get_layer("head")
+    if not isinstance(head, EmbeddingHead):
+        raise UsageError(
+            "`embedder` must have an `EmbeddingHead`, which `keep_features` "
+            f"leaves out. Received: {head!r} as the head. Give the embedder "
+            "that the features were kept of."
+        )
+    return head
 
 
 def _with_head(embedder, head):

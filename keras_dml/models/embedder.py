@@ -1,11 +1,12 @@
 """Builds and loads the embedder, the network from an image to a vector."""
 
+import numbers
 from pathlib import Path
 from typing import Any
 
 import keras
 
-from keras_dml.checks import one_of
+from keras_dml.checks import one_of, require
 from keras_dml.errors import RunError, UsageError, reason_of
 from keras_dml.layers import EmbeddingHead, ImagePreprocessing
 from keras_dml.models.backbone import Backbone, custom_backbone
@@ -30,7 +31,7 @@ def build_embedder(
     dim: int = 128,
     pooling: str = "max",
     k: int = 1,
-    weights: str = "auto",
+    weights: str | None = "auto",
     batch_norm: str = "train",
     policy: str = "float32",
     normalize: bool = True,
@@ -77,8 +78,8 @@ def build_embedder(
     Raises:
         UsageError: If the backbone is unknown, does not take images of this
             size or of any size, has no such weights, or returns features
-            that `pooling` cannot take; if images are not square, or there is
-            no such `batch_norm`.
+            that `pooling` cannot take; if images are not square or have their
+            channels first, or there is no such `batch_norm`.
 
     Example:
 
@@ -88,6 +89,7 @@ def build_embedder(
     ```
     """
     one_of("batch_norm", batch_norm, BATCH_NORM_MODES)
+    _check_data_format()
     name, backbone = _named(backbone)
     _check_image_shape(name, backbone, image_shape)
     if any_size and (backbone.fixed_size or not backbone.any_size):
@@ -165,7 +167,26 @@ def _named(backbone):
     return "the given network", backbone
 
 
+def _check_data_format():
+    found = keras.config.image_data_format()
+    require(
+        found == "channels_last",
+        "keras.config.image_data_format()",
+        "'channels_last'",
+        found,
+        'Call `keras.config.set_image_data_format("channels_last")` first.',
+    )
+
+
 def _check_image_shape(name, backbone, image_shape):
+    integers = all(isinstance(one, numbers.Integral) for one in image_shape)
+    require(
+        integers and len(image_shape) == 3,
+        "image_shape",
+        "three integers, the height, width and channels of an image",
+        image_shape,
+        "For images of several sizes, give one of them and `any_size=True`.",
+    )
     height, width, channels = image_shape
     size = backbone.image_size
     if height != width:
@@ -180,10 +201,11 @@ def _check_image_shape(name, backbone, image_shape):
         )
     least = backbone.min_image_size
     if height < least:
+        other = ", or choose `small_cnn`" * (name != "small_cnn")
         raise UsageError(
             f"The backbone {name!r} needs images of at least {least} pixels. "
             f"Received: {height} x {width}. Set the image size to {least} or "
-            "more, or choose `small_cnn`."
+            f"more{other}."
         )
     if channels not in (1, 3):
         raise UsageError(

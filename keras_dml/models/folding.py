@@ -7,7 +7,8 @@ output has to be scaled.
 import keras
 from keras import ops
 
-from keras_dml.layers import FrozenStatisticsBatchNormalization, NestedNetwork
+from keras_dml.layers import FrozenStatisticsBatchNormalization
+from keras_dml.models.cloning import overrides_call
 
 _CONVOLUTIONS = (keras.layers.Conv2D, keras.layers.DepthwiseConv2D)
 _NORMALIZATIONS = (
@@ -90,7 +91,6 @@ class FoldedConvolution(keras.layers.Layer):
 
 def fold_batch_norm(
     network: keras.layers.Layer,
-    image_shape: tuple[int, int, int],
     inference: bool = False,
     copies: bool = False,
 ) -> keras.layers.Layer:
@@ -101,7 +101,6 @@ def fold_batch_norm(
 
     Args:
         network: The backbone, as `set_batch_norm_mode` returns it.
-        image_shape: Height, width and channels of an image.
         inference: Whether the result is only called outside of training, where
             all batch normalization uses its moving statistics. Defaults to
             `False`.
@@ -109,20 +108,20 @@ def fold_batch_norm(
 
     Returns:
         A functional model that shares the layers of `network`, or `network`
-        itself if it is not functional or nothing folds.
+        itself if nothing folds, or it is not functional or overrides `call`.
 
     Example:
 
     ```python
     network = set_batch_norm_mode(network, "frozen")
-    faster = fold_batch_norm(network, (128, 128, 3))
+    faster = fold_batch_norm(network)
     ```
     """
     if not _is_functional(network):
         return network
     folded = {}
     for layer in network.layers:
-        before = _convolution_before(layer, inference)
+        before = _convolution_before(layer, network, inference)
         if before is not None:
             folded[layer.name] = before
     if not folded:
@@ -137,7 +136,11 @@ def fold_batch_norm(
             return (layer.copied() if copies else layer)(inputs)
         return layer(inputs, *args, **kwargs)
 
-    return _shared(network, image_shape, call)
+    return keras.models.clone_model(
+        network,
+        clone_function=lambda layer: layer,
+        call_function=call,
+    )
 
 
 def fold_for_inference(model: keras.Model, copies: bool = False) -> keras.Model:
@@ -160,43 +163,22 @@ def fold_for_inference(model: keras.Model, copies: bool = False) -> keras.Model:
     embeddings = faster(images, training=False)
     ```
     """
-    nests = any(
-        isinstance(one, keras.Model) for one in getattr(model, "layers", ())
-    )
-    if not (_is_functional(model) and len(model.inputs) == 1 and nests):
+    if not _is_functional(model):
         return model
-    folded = []
-
-    def call(layer, inputs, *args, **kwargs):
-        if isinstance(layer, keras.Model) and keras.tree.is_nested(inputs):
-            folded.append(False)
-        elif isinstance(layer, keras.Model):
-            network = fold_batch_norm(
-                layer, inputs.shape[1:], inference=True, copies=copies
-            )
-            folded.append(network is not layer)
-            layer = network
-        return layer(inputs, *args, **kwargs)
-
-    (rows,) = model.inputs
-    faster = _shared(model, rows.shape[1:], call, rows.name)
-    return faster if any(folded) else model
+    folded = {
+        layer.name: fold_batch_norm(layer, inference=True, copies=copies)
+        for layer in model.layers
+    }
+    if all(folded[layer.name] is layer for layer in model.layers):
+        return model
+    return keras.models.clone_model(
+        model, clone_function=lambda layer: folded.get(layer.name, layer)
+    )
 
 
 def _is_functional(layer):
     """Returns whether a layer is a graph of layers that can be rewritten."""
-    return hasattr(layer, "_nodes") and not isinstance(
-        layer, NestedNetwork | keras.Sequential
-    )
-
-
-def _shared(network, image_shape, call, name=None):
-    return keras.models.clone_model(
-        network,
-        input_tensors=keras.Input(image_shape, dtype="float32", name=name),
-        clone_function=lambda layer: layer,
-        call_function=call,
-    )
+    return hasattr(layer, "_nodes") and not overrides_call(layer)
 
 
 def _follows_batches(normalization):
@@ -206,7 +188,7 @@ def _follows_batches(normalization):
     )
 
 
-def _convolution_before(layer, inference):
+def _convolution_before(layer, network, inference):
     """Returns the convolution to fold into, or `None`."""
     # A subclass may compute something else.
     if type(layer) not in _NORMALIZATIONS:
@@ -214,7 +196,8 @@ def _convolution_before(layer, inference):
     if not inference and _follows_batches(layer):
         return None
     (node, *others) = layer._inbound_nodes
-    before = node.input_tensors[0]._keras_history.operation
+    between = node.input_tensors[0]
+    before = between._keras_history.operation
     folds = (
         type(before) in _CONVOLUTIONS
         and before.activation is keras.activations.linear
@@ -222,6 +205,7 @@ def _convolution_before(layer, inference):
         and layer.axis in (-1, 3)
         and before.compute_dtype == layer.compute_dtype == "float32"
         and not others
-        and len(before._outbound_nodes) == 1
+        and len(before._inbound_nodes) == len(before._outbound_nodes) == 1
+        and all(output is not between for output in network.outputs)
     )
     return before if folds else None

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import keras
 
+from keras_dml.models.cloning import clone_layers
+
 
 @contextlib.contextmanager
 def dtype_policy(name: str) -> Iterator[None]:
@@ -34,6 +36,10 @@ def float32_clone(model: keras.Model) -> keras.Model:
         A model with the same layers and weights, or `model` itself if all its
         layers compute in float32.
 
+    Raises:
+        UsageError: If there is a clone, and a layer inside another layer does
+            not compute in float32 or a model inside overrides `call`.
+
     Example:
 
     >>> from keras_dml.models import build_embedder
@@ -41,17 +47,15 @@ def float32_clone(model: keras.Model) -> keras.Model:
     >>> float32_clone(embedder) is embedder
     True
     """
-    layers = model._flatten_layers(include_self=False)
-    if all(layer.compute_dtype == "float32" for layer in layers):
-        return model
-
-    def in_float32(layer):
-        return type(layer).from_config(
-            {**layer.get_config(), "dtype": "float32"}
+    with dtype_policy("float32"):
+        return clone_layers(
+            model,
+            _in_float32,
+            lambda layer: layer.compute_dtype != "float32",
+            "A clone in float32 cannot change {}. Build `model` under the "
+            "dtype policy `float32`, and set its weights.",
         )
 
-    clone = keras.models.clone_model(
-        model, clone_function=in_float32, recursive=True
-    )
-    clone.set_weights(model.get_weights())
-    return clone
+
+def _in_float32(layer):
+    return type(layer).from_config({**layer.get_config(), "dtype": "float32"})

@@ -3,7 +3,7 @@
 import keras
 
 from keras_dml.errors import UsageError
-from keras_dml.models.derived import with_image_size
+from keras_dml.models.derived import embedding_head, with_image_size
 from keras_dml.models.head import Head, label_input
 from keras_dml.models.head_options import HeadOptions
 from keras_dml.models.heads import get_head
@@ -55,7 +55,8 @@ def build_trainer(
         `options.prefixes` what `keras_dml.losses.Matryoshka` takes.
 
     Raises:
-        UsageError: If `head` is unknown or cannot use one of the `options`.
+        UsageError: If `head` is unknown or cannot use one of the `options`, or
+            `embedder` has no `EmbeddingHead`.
 
     Example:
 
@@ -70,11 +71,12 @@ def build_trainer(
         head = get_head(head)
     options = options or HeadOptions()
     head.check(options, policy)
+    projection = embedding_head(embedder)
     size = image_size or embedder.input_shape[1]
     if on_features:
         features = embedder.get_layer("pooling").output
         image = keras.Input(features.shape[1:], name="image")
-        embedding = embedder.get_layer("head")(image)
+        embedding = projection(image)
         if options.moments is not None:
             raise UsageError(
                 "`moments` needs the features of a network before pooling, "
@@ -96,7 +98,7 @@ def build_trainer(
         label,
         num_classes,
         options,
-        embedder.get_layer("head").prefix,
+        projection.prefix,
     )
     inputs = {"image": image, "label": label}
     if options.distillation is not None:

@@ -22,7 +22,7 @@ SUFFIXES = (".weights.h5", ".h5", ".keras")
 def build_with_weights(
     name: str,
     input_shape: tuple[int, int, int],
-    weights: str,
+    weights: str | None,
     *,
     backbone: Backbone | None = None,
     pooled: bool = False,
@@ -32,12 +32,12 @@ def build_with_weights(
     Args:
         name: One of `list_backbones()`, or `hub:PRESET`.
         input_shape: Height, width and channels of the preprocessed images.
-        weights: `"none"` for random weights; `"imagenet"` for the published
-            weights, which Keras downloads once; `"preset"` for the weights of
-            a preset of keras-hub; `"auto"` for the published weights if the
-            backbone has some, else random weights; or the path of a
-            `.weights.h5`, `.h5` or `.keras` file of the backbone or of an
-            embedder.
+        weights: `"none"` or `None` for random weights; `"imagenet"` for the
+            published weights, which Keras downloads once; `"preset"` for the
+            weights of a preset of keras-hub; `"auto"` for the published
+            weights if the backbone has some, else random weights; or the path
+            of a `.weights.h5`, `.h5` or `.keras` file of the backbone, or of
+            the `.keras` file of an embedder.
         backbone: The backbone of that name. Defaults to `None`, which means
             `get_backbone(name)`.
         pooled: Whether a network that can pool its tokens pools them. Defaults
@@ -53,6 +53,7 @@ def build_with_weights(
         RunError: If the published weights could not be downloaded.
     """
     backbone = backbone or get_backbone(name)
+    weights = "none" if weights is None else weights
     check_weights(name, weights, backbone)
     if pooled and backbone.pooled_builder is not None:
         backbone = replace(backbone, builder=backbone.pooled_builder)
@@ -66,7 +67,7 @@ def build_with_weights(
             _load(model, Path(os.path.expanduser(weights)), name)
     if isinstance(model, NestedNetwork):
         return model
-    return keras.Model(model.input, model.output, name="backbone")
+    return keras.Model(model.inputs[0], model.outputs[0], name="backbone")
 
 
 def check_weights(name: str, weights: str, backbone: Backbone) -> None:
@@ -174,7 +175,7 @@ def _load(model, path, name):
         raise UsageError(
             f"The weights in {path} do not fit the backbone {name!r}: "
             f"{_first_lines(error)} Choose the backbone the file was made "
-            "with, or another file."
+            "with, or another file. Of an embedder, choose the `.keras` file."
         ) from error
 
 

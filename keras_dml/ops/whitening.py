@@ -55,8 +55,8 @@ def within_class_whitening(
         `Projection`.
 
     Raises:
-        UsageError: If the shapes do not match, or an argument is out of
-            range.
+        UsageError: If the shapes do not match, there is no row, a feature is
+            not finite, or an argument is out of range.
 
     Example:
 
@@ -81,6 +81,18 @@ def within_class_whitening(
         raise UsageError(
             "`features` must have shape (n, D) and `labels` (n,). Received: "
             f"features.shape={features.shape}, labels.shape={labels.shape}"
+        )
+    if not len(features):
+        raise UsageError(
+            "`features` must have at least one row. Received: "
+            f"features.shape={features.shape}"
+        )
+    lost = np.count_nonzero(~np.isfinite(features).all(axis=1))
+    if lost:
+        raise UsageError(
+            "`features` must be finite. Received: NaN or infinite values in "
+            f"{lost} of {len(features)} rows. Leave these rows out, or mend "
+            "the network that made them."
         )
     mean = features.mean(axis=0)
     within = _within_class_covariance(features, labels)

@@ -121,7 +121,9 @@ def test_after_a_kill_no_row_is_missing_or_twice(
     assert 20 < len(before) < 133
     # What the kill may also have left: a list of bad images ahead of its
     # shard, half a shard under its temporary name.
-    (folder / ".shard-00132.partial.npz").write_bytes(b"half")
+    half = folder / ".shard-00132.0a1b2c3d.partial.npz"
+    half.write_bytes(b"half")
+    os.utime(half, (0, 0))
     last = "class_43/11.png"
     with open(folder / "bad.csv", "a") as file:
         file.write(f"{last},{source / last},not true\n")
@@ -256,13 +258,12 @@ def test_a_data_set_in_memory(command, tmp_path, finished_run, images):
 
 def test_a_table(command, finished_run, images, reference, tmp_path):
     names = ["class_30/03.png", "class_02/01.png", "class_02/99.png"]
-    table = images / "list.csv"
-    try:
-        table.write_text("path\n" + "\n".join(names) + "\n")
-        output = tmp_path / "out"
-        done(command("embed", finished_run, table, "--output", output))
-    finally:
-        table.unlink()
+    table = tmp_path / "list.csv"
+    (tmp_path / "class_30").symlink_to(images / "class_30")
+    (tmp_path / "class_02").symlink_to(images / "class_02")
+    table.write_text("path\n" + "\n".join(names) + "\n")
+    output = tmp_path / "out"
+    done(command("embed", finished_run, table, "--output", output))
     loaded = load_embeddings(output, need_labels=False)
     assert loaded.ids.tolist() == names[:2]
     rows = [reference["ids"].index(name) for name in names[:2]]

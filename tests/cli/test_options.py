@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import typing
+from pathlib import Path
 
 import pytest
 import typer
@@ -11,6 +12,7 @@ from keras_dml.cli.app import app
 from keras_dml.cli.options import options_of
 from keras_dml.cli.parsing import OTHER_NAMES
 from keras_dml.cli.signatures import read_parameters
+from keras_dml.errors import UsageError
 from tests.cli.refusals import refused
 
 COMMANDS = typer.main.get_command(app).commands
@@ -109,6 +111,47 @@ def test_only_what_is_given_is_passed_on():
 
     command(k="1, 4", index=None, as_json=True)
     assert given == {"k": [1, 4], "as_json": True}
+
+
+@pytest.mark.parametrize(
+    ("words", "target", "expected"),
+    [
+        ("fit digits --teacher runs/a", "api.fit", {"teacher": "runs/a"}),
+        ("fit digits --embed-batch 8", "api.fit", {"embed_batch": 8}),
+        ("fit digits --matryoshka 8,16", "api.fit", {"matryoshka": [8, 16]}),
+        (
+            "fit digits --train-classes a.txt",
+            "api.fit",
+            {"train_classes": "a.txt"},
+        ),
+        (
+            "export runs/a --dynamic-batch",
+            "export.export_run",
+            {"dynamic_batch": True},
+        ),
+        (
+            "compare demo --dims 8,16 --measure",
+            "comparison.compare.compare",
+            {"dims": [8, 16], "measure": True},
+        ),
+    ],
+)
+def test_options_reach_the_library(
+    words, target, expected, command, monkeypatch
+):
+    given = {}
+
+    def record(*arguments, **options):
+        given.update(options)
+        raise UsageError("recorded")
+
+    place, _, name = target.rpartition(".")
+    module = importlib.import_module(f"keras_dml.{place}")
+    monkeypatch.setattr(module, name, record)
+    refused(command(*words.split()), "recorded")
+    for name, value in expected.items():
+        found = given[name]
+        assert (str(found) if isinstance(found, Path) else found) == value
 
 
 @pytest.mark.parametrize(

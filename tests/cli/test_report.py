@@ -258,25 +258,36 @@ def test_a_second_report_is_the_same_page(reported, capsys, monkeypatch):
     assert (reported / "report.html").read_bytes() == before
 
 
+@pytest.fixture
+def browsers(monkeypatch):
+    """Sets what `webbrowser` finds, which it reads once."""
+
+    def found(**environment):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        importlib.reload(webbrowser)
+
+    yield found
+    monkeypatch.undo()
+    importlib.reload(webbrowser)
+
+
 def test_open_gives_the_page_to_the_browser(
-    reported, command, monkeypatch, tmp_path
+    reported, command, browsers, tmp_path
 ):
     seen = tmp_path / "seen.txt"
     script = tmp_path / "browser.py"
     script.write_text(
         f"import sys\nopen({str(seen)!r}, 'w').write(sys.argv[1])\n"
     )
-    monkeypatch.setenv("BROWSER", f"{sys.executable} {script} %s")
-    importlib.reload(webbrowser)
+    browsers(BROWSER=f"{sys.executable} {script} %s")
     outcome = command("report", reported, "--open")
     assert outcome.code == 0, outcome.err
     assert seen.read_text() == (reported / "report.html").as_uri()
 
 
-def test_without_a_browser_open_says_so(reported, command, monkeypatch):
-    monkeypatch.setenv("BROWSER", "/nowhere/browser")
-    monkeypatch.setenv("PATH", "/nowhere")
-    importlib.reload(webbrowser)
+def test_without_a_browser_open_says_so(reported, command, browsers):
+    browsers(BROWSER="/nowhere/browser", PATH="/nowhere")
     outcome = command("report", reported, "--open")
     refused(outcome, "No browser", "BROWSER", code=1)
     assert f"Report: {reported / 'report.html'}" in outcome.out

@@ -45,8 +45,9 @@ def test_a_folder_that_only_knows_its_pace_is_free(tmp_path):
 
 
 def test_what_a_kill_leaves_of_a_pace_is_removed(tmp_path):
-    left = tmp_path / ".estimate.partial.json"
+    left = tmp_path / ".estimate.0a1b2c3d.partial.json"
     left.write_text("[")
+    os.utime(left, (0, 0))
     with PlanFolder(tmp_path) as folder:
         folder.open(plan())
     assert not left.exists()

@@ -79,3 +79,13 @@ def test_a_batch_is_resized_as_its_images(image):
     for row in range(2):
         single = resizing.resize_and_crop(images[row], 10, 12)
         np.testing.assert_array_equal(batch[row], single)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_thin_image_may_become_longer_than_int32(turned):
+    """`30,000 * 100,000` was negative, and no scale."""
+    pixels = np.zeros((1, 100_000, 1), np.uint8)
+    pixels[:, 49_990:50_010] = 200
+    image = tf.constant(pixels.transpose(1, 0, 2) if turned else pixels)
+    result = resizing.resize_and_crop(image, 4, 30_000)
+    np.testing.assert_allclose(result, np.full((4, 4, 1), 200.0), atol=1e-2)

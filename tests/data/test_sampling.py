@@ -233,6 +233,41 @@ def test_inverse_frequencies_of_label_sets():
     assert share == pytest.approx(0.625 / (0.75 + 0.625), abs=0.03)
 
 
+def test_a_batch_of_inverse_frequencies_is_drawn_image_after_image():
+    """Each with its probability among those that the batch lacks."""
+    labels = [0, 0, 0, 1]
+    batches = inverse_frequency_batches(labels, 2, 0, 0, steps=20_000)
+    pairs = np.bincount(batches @ [4, 1], minlength=16) / len(batches)
+    # The images of three weigh 1 / 6, the single one 1 / 2.
+    for first, second in np.ndindex(4, 4):
+        weights = np.array([1 / 6, 1 / 6, 1 / 6, 1 / 2])
+        share = weights[first] * weights[second] / (1 - weights[first])
+        wanted = 0 if first == second else share
+        assert pairs[4 * first + second] == pytest.approx(wanted, abs=0.015)
+
+
+def test_images_without_a_label_are_never_drawn():
+    matrix = np.array([[0, 0], [1, 0], [0, 0], [0, 1], [1, 1], [0, 0]], bool)
+    batches = inverse_frequency_batches(matrix, 2, 0, 0, steps=50)
+    assert set(batches.ravel()) == {1, 3, 4}
+    assert inverse_frequency_batches(matrix, 5, 0, 0).shape == (1, 3)
+
+
+@pytest.mark.parametrize("labels", [[], np.zeros((3, 2), bool)])
+def test_inverse_frequencies_need_a_label(labels):
+    with pytest.raises(UsageError, match="`labels` must be the labels of"):
+        inverse_frequency_batches(labels, 4, 0, 0)
+
+
+def test_inverse_frequencies_of_many_images_are_fast():
+    """Each batch drew a number for every image: 36 seconds an epoch."""
+    labels = np.random.default_rng(0).integers(0, 5000, 200_000)
+    start = time.process_time()
+    batches = inverse_frequency_batches(labels, 32, 0, 0)
+    assert time.process_time() - start < 5
+    assert batches.shape == (6250, 32)
+
+
 def test_inverse_frequencies_depend_on_seed_and_epoch_only():
     labels = np.repeat([0, 1], [30, 5])
     first = inverse_frequency_batches(labels, 8, 3, 4)

@@ -50,6 +50,34 @@ def test_classes_are_found_by_any_form_of_their_name():
     assert split.tolist() == ["train", "train", "test"]
 
 
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+def test_lists_may_be_arrays(kind):
+    names, chosen = kind(["a", "b", "c"]), kind(["b"])
+    split = class_disjoint([0, 1, 2], train_classes=chosen, class_names=names)
+    assert split.tolist() == ["test", "train", "test"]
+    with pytest.raises(UsageError, match=r"such as \['a', 'b', 'c'\]"):
+        class_disjoint([0, 1, 2], test_classes=kind(["z"]), class_names=names)
+
+
+def test_labels_may_be_strings():
+    labels = np.array(["x", "x", "y", "zz"])
+    split = class_disjoint(labels, train_classes=["zz"])
+    assert split.tolist() == ["test", "test", "test", "train"]
+    split = class_disjoint(labels, train_classes=["x"], test_classes=["y"])
+    assert split.tolist() == ["train", "train", "test", ""]
+    with pytest.raises(UsageError, match=r"\['x', 'y', 'zz'\]. Rec.*'other'"):
+        class_disjoint(labels, train_classes=["other"])
+    with pytest.raises(UsageError, match="Received: 'y' in both"):
+        class_disjoint(labels, train_classes=["y"], test_classes=["y"])
+
+
+@pytest.mark.parametrize("argument", ["train_classes", "test_classes"])
+def test_one_string_is_no_list_of_its_letters(argument):
+    message = f"`{argument}` must be a list .* Received: {argument}='ab'"
+    with pytest.raises(UsageError, match=message):
+        class_disjoint([0, 1, 2], **{argument: "ab"}, class_names=list("abc"))
+
+
 @pytest.mark.parametrize(
     ("labels", "options", "message"),
     [

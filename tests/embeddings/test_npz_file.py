@@ -180,6 +180,12 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
         load_embeddings(tmp_path)
 
 
+@pytest.mark.parametrize("ending", ["", ".npz"])
+def test_a_name_longer_than_a_file_can_have(ending):
+    with pytest.raises(UsageError, match="There is no file 'xxx"):
+        load_embeddings("x" * 300 + ending)
+
+
 def test_a_pickle_is_never_run(tmp_path):
     """An object array whose loading would make a file."""
 

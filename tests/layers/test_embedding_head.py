@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_dml.errors import UsageError
 from keras_dml.evaluation import evaluate_retrieval
 from keras_dml.layers import EmbeddingHead
 from tests.conformance import check_layer, to_numpy
@@ -50,6 +51,14 @@ def test_batch_norm_has_a_centre_and_neither_scale_nor_bias():
     np.testing.assert_allclose(trained.mean(axis=0), 0, atol=1e-6)
     # Unit variance of each of dim entries, divided by dim.
     np.testing.assert_allclose((trained**2).sum(axis=1).mean(), 1, rtol=1e-2)
+
+
+def test_epsilon_is_added_to_the_variance():
+    head = EmbeddingHead(5, normalization="batch_norm", batch_norm_epsilon=0.1)
+    head.build(X.shape)
+    # The moving variance is 1, and each entry is divided by the root of dim.
+    expected = X @ head.get_weights()[0] / np.sqrt(1.1 * 5)
+    np.testing.assert_allclose(head(X), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_batch_norm_statistics_follow_with_the_given_momentum():
@@ -109,6 +118,17 @@ def test_a_whitening_needs_what_subtracts_the_mean():
     head = EmbeddingHead(2, use_bias=False)
     with pytest.raises(ValueError, match="`use_bias` must be True to start as"):
         head.assign_whitening(features, labels)
+
+
+@pytest.mark.parametrize("lost", [np.nan, np.inf])
+def test_a_whitening_refuses_what_is_not_finite(lost):
+    features, labels = np.eye(4, 8), np.array([0, 0, 1, 1])
+    features[2, 3] = lost
+    head = EmbeddingHead(2)
+    with pytest.raises(UsageError, match="`features` must be finite"):
+        head.assign_whitening(features, labels)
+    with pytest.raises(UsageError, match="`features` must .*one row"):
+        head.assign_whitening(features[:0], labels[:0])
 
 
 @pytest.mark.parametrize("normalization", [None, "l2", "batch_norm"])

@@ -211,3 +211,82 @@ def test_replicas_train_as_one_device(strategy):
 def test_no_chunks_of_nothing():
     with pytest.raises(ValueError, match="chunk_size=0"):
         layers.InChunks(network(), 0)
+
+
+ROW = np.arange(7) % 5
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs"),
+    [
+        (lambda: keras.layers.Conv2D(2, 2), IMAGES[:7]),
+        (lambda: keras.layers.Embedding(5, 2), ROW),
+        (lambda: keras.layers.Rescaling(2.0), IMAGES[:7]),
+    ],
+    ids=["convolution", "embedding", "rescaling"],
+)
+def test_a_layer_that_does_not_ask_for_training(make, inputs):
+    layer = make()
+    expected = ops.convert_to_numpy(layer(inputs))
+    chunked = layers.InChunks(layer, 3)
+    weights = [one.value for one in layer.trainable_variables]
+    found = []
+    for embed in (layer, lambda x: chunked(x, training=True)):
+        with tf.GradientTape() as tape:
+            outputs = embed(tf.constant(inputs))
+            value = ops.sum(outputs**2)
+        np.testing.assert_allclose(outputs, expected, atol=1e-6)
+        gradient = map(tf.convert_to_tensor, tape.gradient(value, weights))
+        found.append(list(gradient))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+class Subclassed(keras.Model):
+    """Makes its weights in its first call."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = keras.layers.Dense(2)
+
+    def call(self, inputs):
+        return self.inner(inputs)
+
+
+def test_a_subclassed_model_may_see_its_first_rows_in_training():
+    model = Subclassed()
+    chunked = layers.InChunks(model, 3)
+    outputs = chunked(IMAGES[:, 0, 0], training=True)
+    assert len(model.trainable_variables) == 2
+    np.testing.assert_allclose(outputs, model(IMAGES[:, 0, 0]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("half", ["mixed_float16", "mixed_bfloat16"])
+def test_the_layer_computes_in_its_own_policy_in_both_modes(half):
+    rows = keras.Input((3,))
+    layer = keras.layers.Dense(2, dtype=half)
+    chunked = layers.InChunks(layer, 3)
+    assert chunked(rows).dtype == layer.compute_dtype
+    found = [
+        chunked(IMAGES[:, 0, 0], training=training)
+        for training in (False, True)
+    ]
+    for outputs in found:
+        assert outputs.dtype == layer.compute_dtype
+    np.testing.assert_array_equal(*(ops.cast(x, "float32") for x in found))
+
+
+def test_a_float32_layer_stays_so_under_a_global_policy(policy):
+    layer = keras.layers.BatchNormalization(dtype="float32", momentum=1.0)
+    chunked = layers.InChunks(layer, 1)
+    exact = np.array([[1234.567], [70_000.0]], "float32")
+    chunked.build(exact.shape)
+    layer.moving_mean.assign([1234.567])
+    for training in (False, True):
+        outputs = chunked(exact, training=training)
+        assert outputs.dtype == "float32"
+        # float16 would round the mean, and add the difference to it.
+        np.testing.assert_array_equal(layer.moving_mean, exact[0])
+    np.testing.assert_allclose(
+        chunked(exact)[:, 0], exact[:, 0] - exact[0], rtol=1e-3
+    )

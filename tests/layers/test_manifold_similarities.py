@@ -1,5 +1,7 @@
 """Similarities along the manifold, against walks that are walked."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -46,6 +48,19 @@ def test_a_closed_form_of_walks_of_every_length(alpha, temperature):
     np.testing.assert_allclose(actual, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_low_temperature_neither_overflows_nor_underflows(dtype):
+    """Two pairs of near points; nothing is near the last one."""
+    near = np.concatenate([np.eye(4), np.full((1, 4), -0.5)])
+    rows = near[[0, 0, 1, 1]] + 1e-3 * np.eye(4)
+    found = manifold_similarities(
+        unit(rows).astype(dtype), near[4:].astype(dtype), temperature=0.005
+    )
+    assert np.isfinite(found).all()
+    expected = walked(np.concatenate([unit(rows), near[4:]]), 0.8, 0.005)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6)
+
+
 def test_where_walks_end_and_whether_they_end_alike():
     rows, proxies = points(5)
     layer = ManifoldSimilarities(3, dtype="float64")
@@ -73,8 +88,9 @@ def test_the_order_of_the_rows_does_not_matter():
 def test_equal_rows_and_one_row_have_finite_gradients():
     import tensorflow as tf
 
-    for rows in (np.ones((4, 3)), np.zeros((2, 3)), np.ones((1, 3))):
-        layer = ManifoldSimilarities(2)
+    cases = (np.ones((4, 3)), np.zeros((2, 3)), np.ones((1, 3)))
+    for rows, temperature in itertools.product(cases, (0.5, 0.005)):
+        layer = ManifoldSimilarities(2, temperature=temperature)
         x = tf.Variable(rows, dtype="float32")
         with tf.GradientTape() as tape:
             value = ops.sum(layer(x) ** 2)

@@ -430,3 +430,21 @@ def test_the_callback_needs_the_layer():
 def test_arguments_are_checked(changes, message):
     with pytest.raises(ValueError, match=message):
         layers.SampleAwareProxies(**{**ARGUMENTS, **changes})
+
+
+@pytest.mark.parametrize("weighting", ["exponent", "summand"])
+def test_float64_is_float32_with_more_digits(weighting):
+    results = []
+    for dtype in ("float32", "float64"):
+        layer = built(weighting=weighting, dtype=dtype)
+        layer.similarity.set_weights([np.eye(CLASSES, DIM) + 0.1])
+        layer.epochs.assign(2)
+        for x, labels in steps(3):
+            with tf.GradientTape() as tape:
+                output = layer([x, labels], training=True)
+                value = losses.ProxyISA(dtype=dtype)(labels, output)
+        gradient = tape.gradient(value, layer.proxies.value)
+        assert {output.dtype, gradient.dtype} == {tf.as_dtype(dtype)}
+        results.append((output, gradient, layer.learned, layer.seen))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)

@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras import ops
 
 from keras_dml import layers, losses
 from keras_dml.models.head import label_input
@@ -244,3 +245,29 @@ def test_xla_is_off_where_it_would_copy_the_table():
 def test_refused_sizes(size):
     with pytest.raises(ValueError, match=f"`sample_size`.*={size}"):
         layers.SampledProxies(12, size)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float64", "mixed_float16", "mixed_bfloat16"]
+)
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_another_dtype_is_that_of_the_dense_layer(dtype, metric):
+    unit = metric == "cosine"
+    arguments = {"metric": metric, "unit_proxies": unit, "dtype": dtype}
+    dense = layers.Proxies(CLASSES, **arguments)
+    sampled = layers.SampledProxies(CLASSES, CLASSES, **arguments)
+    dense.build((None, DIM))
+    sampled.build([(None, DIM), (None,)])
+    dense.proxies.assign(sampled.proxies)
+    found = []
+    for layer, inputs in ((dense, X), (sampled, [X, LABELS])):
+        with tf.GradientTape() as tape:
+            output = layer(inputs, training=True)
+            # The sample may have the classes in another order.
+            value = ops.sum(ops.cast(output, "float32") ** 2)
+        gradient = tape.gradient(value, layer.proxies.value)
+        assert output.dtype == layer.compute_dtype
+        assert layer.proxies.dtype == layer.variable_dtype
+        found.append((np.sort(output), tf.convert_to_tensor(gradient)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(to_numpy(one), to_numpy(other), rtol=1e-2)

@@ -8,7 +8,6 @@ import tensorflow as tf
 from keras_dml import layers, losses
 
 RNG = np.random.default_rng(0)
-LOGITS = (3 * RNG.standard_normal((6, 4))).astype("float32")
 LABELS = np.array([0, 3, 1, 1, 2, 0], "int32")
 
 CROSS_ENTROPIES = (

@@ -75,6 +75,32 @@ def test_rows_are_compared_as_they_are_without_normalization():
     )
 
 
+@pytest.mark.parametrize("shift", [1000.0, -3000.0])
+@pytest.mark.parametrize("name", ALL)
+def test_a_shift_changes_no_distance(name, shift):
+    """Far from the origin, rounding hid all neighbors."""
+    # Multiples of 1/16, which float32 holds at any shift.
+    rows = np.round(16 * ROWS) / 16
+    values = []
+    for shifted in (rows, rows + np.float32(shift)):
+        metric = ALL[name](capacity=100, normalize=False)
+        values.append(in_batches(metric, shifted, LABELS, 16))
+    assert values[0] == values[1]
+    assert values[0] == pytest.approx(
+        exact(rows, LABELS, normalize=False)[name], abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_a_first_row_that_is_not_finite_hides_no_other(odd):
+    rows = np.concatenate([np.full((1, 6), odd, "float32"), ROWS])
+    labels = np.concatenate([[-1], LABELS])
+    metric = metrics.PrecisionAt1(capacity=100, normalize=False)
+    assert in_batches(metric, rows, labels, 16) == pytest.approx(
+        exact(ROWS, LABELS, normalize=False)["precision_at_1"], abs=1e-6
+    )
+
+
 @pytest.mark.parametrize("size", [7, 40])
 def test_rows_beyond_the_capacity_are_left_out(size):
     metric = metrics.MAPAtR(30, capacity=50)

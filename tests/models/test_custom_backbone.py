@@ -161,6 +161,29 @@ def test_a_model_of_two_outputs_is_refused():
         build(keras.Model(x, [maps, maps]))
 
 
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        (lambda x: [x], lambda y: [y]),
+        (lambda x: x, lambda y: {"features": y}),
+        (lambda x: {"image": x}, lambda y: {"features": y}),
+        (lambda x: {"image": x}, lambda y: y),
+    ],
+    ids=["lists", "dict_of_outputs", "dicts", "dict_of_inputs"],
+)
+def test_one_input_and_output_may_be_in_a_list_or_a_dict(
+    inputs, outputs, tmp_path
+):
+    x = keras.Input(SHAPE, name="image")
+    maps = keras.layers.Conv2D(6, 3, strides=4)(x)
+    embedder = build(keras.Model(inputs(x), outputs(maps)))
+    plain = build(keras.Model(x, maps))
+    plain.set_weights(embedder.get_weights())
+    np.testing.assert_array_equal(embedder(IMAGES), plain(IMAGES))
+    loaded = save_and_load(embedder, tmp_path)
+    np.testing.assert_array_equal(loaded(IMAGES), embedder(IMAGES))
+
+
 def test_a_gray_model_refuses_color_images():
     x = keras.Input((16, 16, 1))
     gray = keras.Model(x, keras.layers.Conv2D(2, 3)(x), name="gray")

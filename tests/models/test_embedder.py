@@ -143,6 +143,31 @@ def test_small_images_are_refused():
         build("inception_v3", (64, 64, 3))
 
 
+def test_the_advice_is_not_the_refused_network():
+    for name, advised in (("small_cnn", False), ("inception_v3", True)):
+        with pytest.raises(UsageError, match=f"{name!r} needs") as caught:
+            build(name, (4, 4, 3))
+        assert ("choose `small_cnn`" in str(caught.value)) == advised
+
+
+@pytest.mark.parametrize(
+    "shape", [(None, None, 3), (16, 16), (16.0, 16.0, 3), (16, 16, None)]
+)
+def test_image_shapes_that_are_not_three_integers_are_refused(shape):
+    message = "`image_shape` must be three integers.*Received: image_shape="
+    with pytest.raises(UsageError, match=message):
+        build(shape=shape)
+
+
+def test_images_with_channels_first_are_refused():
+    keras.config.set_image_data_format("channels_first")
+    try:
+        with pytest.raises(UsageError, match="must be 'channels_last'"):
+            build()
+    finally:
+        keras.config.set_image_data_format("channels_last")
+
+
 def test_two_channels_are_refused():
     with pytest.raises(UsageError, match=r"1 or 3 channels.*\(16, 16, 2\)"):
         build(shape=(16, 16, 2))

@@ -69,7 +69,7 @@ def folded_layers(model):
 )
 def test_outputs_and_gradients_are_equal(convolution, normalization, mode):
     plain = set_batch_norm_mode(network(convolution(), **normalization), mode)
-    folded = fold_batch_norm(plain, SHAPE)
+    folded = fold_batch_norm(plain)
     assert len(folded_layers(folded)) == 1
     for training in (False, True):
         np.testing.assert_allclose(
@@ -112,13 +112,13 @@ class CenteredConv2D(layers.Conv2D):
 def test_other_layers_stay(convolution, normalization):
     plain = network(convolution(), **normalization)
     plain = set_batch_norm_mode(plain, "frozen")
-    assert fold_batch_norm(plain, SHAPE) is plain
+    assert fold_batch_norm(plain) is plain
 
 
 def test_batch_norm_that_is_unfrozen_trains_again():
     plain, twin = (network(layers.Conv2D(7, 3)) for _ in range(2))
     freeze_all(plain)
-    folded = fold_batch_norm(plain, SHAPE)
+    folded = fold_batch_norm(plain)
     assert len(folded_layers(folded)) == 1
     unfreeze(plain)
     np.testing.assert_allclose(
@@ -135,26 +135,33 @@ def test_batch_norm_that_is_unfrozen_trains_again():
         np.testing.assert_allclose(variable, expected, rtol=1e-5)
 
 
-def test_a_network_of_two_inputs_stays():
-    inputs = [keras.Input((4,)), keras.Input((4,))]
-    added = keras.Model(inputs, layers.Add()(inputs), name="added")
-    image = keras.Input((4,))
-    model = keras.Model(image, added([image, image]))
-    assert fold_for_inference(model) is model
+def read_twice(x):
+    x = layers.Conv2D(4, 3)(x)
+    return layers.Add()([x, layers.BatchNormalization()(x)])
 
 
-def test_what_two_layers_read_is_not_folded():
+def called_twice(x):
+    convolution = layers.Conv2D(3, 3)
+    x = layers.ReLU()(layers.BatchNormalization()(convolution(x)))
+    return convolution(x)
+
+
+def returned(x):
+    x = layers.Conv2D(4, 3)(x)
+    return [x, layers.ReLU()(layers.BatchNormalization()(x))]
+
+
+@pytest.mark.parametrize("graph", [read_twice, called_twice, returned])
+def test_a_convolution_with_another_use_is_not_folded(graph):
     image = keras.Input(SHAPE)
-    x = layers.Conv2D(4, 3)(image)
-    y = layers.Add()([x, layers.BatchNormalization(trainable=False)(x)])
-    plain = keras.Model(image, y)
-    assert fold_batch_norm(plain, SHAPE) is plain
+    plain = set_batch_norm_mode(keras.Model(image, graph(image)), "frozen")
+    assert fold_batch_norm(plain) is plain
 
 
 def test_batch_norm_that_trains_is_not_folded():
     plain = network(layers.Conv2D(7, 3))
-    assert fold_batch_norm(plain, SHAPE) is plain
-    folded = fold_batch_norm(plain, SHAPE, inference=True)
+    assert fold_batch_norm(plain) is plain
+    folded = fold_batch_norm(plain, inference=True)
     assert len(folded_layers(folded)) == 1
 
 
@@ -196,6 +203,70 @@ def test_an_embedder_embeds_the_same_folded(mode):
         # What is folded follows the weights that train.
         for variable in embedder.get_layer("backbone").variables:
             variable.assign(variable * 1.1)
+
+
+class Doubled(keras.Model):
+    """A functional model that computes more than its graph."""
+
+    def __init__(self):
+        plain = network(layers.Conv2D(7, 3))
+        super().__init__(plain.input, plain.output)
+
+    def call(self, inputs, training=None, mask=None):
+        return 2 * super().call(inputs, training=training) + 1
+
+
+def nested(image):
+    return network(layers.Conv2D(7, 3))(image)
+
+
+def overridden(image):
+    return Doubled()(image)
+
+
+def flipped(image):
+    """The mean of an image and its mirror image."""
+    inner = network(layers.Conv2D(7, 3))
+    return layers.Average()([inner(image), inner(ops.flip(image, 2))])
+
+
+def of_two_sizes(image):
+    any_size = keras.Input((None, None, 3))
+    x = layers.BatchNormalization()(layers.Conv2D(7, 3)(any_size))
+    inner = keras.Model(any_size, layers.GlobalMaxPooling2D()(x))
+    return layers.Average()([inner(image), inner(layers.Resizing(9, 9)(image))])
+
+
+def of_two_inputs(image):
+    pair = [keras.Input(SHAPE), keras.Input(SHAPE)]
+    x = layers.BatchNormalization()(layers.Conv2D(7, 3)(pair[0]))
+    y = layers.Conv2D(7, 3)(pair[1])
+    return keras.Model(pair, layers.Subtract()([x, y]))([image, 2 * image])
+
+
+@pytest.mark.parametrize(
+    ("graph", "count"),
+    [
+        (nested, 1),
+        (overridden, 0),
+        (flipped, 1),
+        (of_two_sizes, 1),
+        (of_two_inputs, 1),
+    ],
+)
+def test_a_model_computes_the_same_folded(graph, count):
+    image = keras.Input(SHAPE)
+    model = keras.Model(image, graph(image))
+    generator = np.random.default_rng(1)
+    for variable in model.variables:
+        variable.assign(generator.uniform(0.2, 1.5, variable.shape))
+    assert len(folded_layers(fold_for_inference(model))) == count
+    np.testing.assert_allclose(
+        np.asarray(forward_function(model)(IMAGES)),
+        model.predict(IMAGES, verbose=0),
+        rtol=1e-4,
+        atol=1e-4,
+    )
 
 
 def test_an_embedder_that_nobody_holds_is_freed():

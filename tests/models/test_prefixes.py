@@ -5,12 +5,14 @@ import numpy as np
 import pytest
 
 from keras_dml import layers, losses
+from keras_dml.errors import UsageError
 from keras_dml.models import (
     HEADS,
     HeadOptions,
     build_embedder,
     build_trainer,
     cut_embedder,
+    keep_features,
 )
 from keras_dml.models.prefixes import proxies_of, widths_of
 from keras_dml.run.prefixes import prefix_rows
@@ -119,3 +121,12 @@ def test_a_cut_embedder_gives_the_prefix_normalized_by_itself(
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
     elif normalization is None:
         np.testing.assert_allclose(rows, whole[:, :2], rtol=1e-5)
+
+
+def test_kept_features_have_no_head_to_train_or_cut():
+    features = keep_features(build_embedder("small_cnn", SHAPE, dim=5))
+    message = "`embedder` must have an `EmbeddingHead`.*Identity"
+    with pytest.raises(UsageError, match=message):
+        cut_embedder(features, 2)
+    with pytest.raises(UsageError, match=message):
+        build_trainer(features, 3)

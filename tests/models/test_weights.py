@@ -1,6 +1,7 @@
 """Initial weights: published, from a file, or none."""
 
 import dataclasses
+import warnings
 
 import keras
 import numpy as np
@@ -50,6 +51,17 @@ def test_loads_the_backbone_of_an_embedder(tmp_path):
     assert same(again.get_layer("backbone"), embedder.get_layer("backbone"))
 
 
+@pytest.mark.parametrize("suffix", [".weights.h5", ".h5"])
+def test_of_an_embedder_only_its_keras_file_loads(suffix, tmp_path):
+    embedder = build_embedder("small_cnn", SHAPE, dim=4)
+    path = tmp_path / f"embedder{suffix}"
+    # Keras warns that `.h5` is its former format.
+    with warnings.catch_warnings(action="ignore"):
+        embedder.save_weights(path) if "w" in suffix else embedder.save(path)
+    with pytest.raises(UsageError, match="Of an embedder, .*`.keras` file"):
+        build_embedder("small_cnn", SHAPE, weights=str(path))
+
+
 def test_loads_under_a_strategy(source, strategy, tmp_path):
     path = tmp_path / "backbone.weights.h5"
     source.save_weights(path)
@@ -74,10 +86,20 @@ def test_random_weights_follow_the_seed():
 
 def test_auto_is_none_where_nothing_is_published():
     models = []
-    for weights in ("auto", "none"):
+    for weights in ("auto", "none", None):
         keras.utils.set_random_seed(0)
         models.append(build_with_weights("small_cnn", SHAPE, weights))
-    assert same(*models)
+    assert all(same(models[0], one) for one in models[1:])
+
+
+def test_none_in_the_idiom_of_keras_downloads_nothing(monkeypatch):
+    def builder(input_shape, weights):
+        assert weights is None
+        return get_backbone("small_cnn").builder(input_shape, weights)
+
+    published = dataclasses.replace(BACKBONES["mobilenet_v2"], builder=builder)
+    monkeypatch.setitem(BACKBONES, "mobilenet_v2", published)
+    build_embedder("mobilenet_v2", (32, 32, 3), weights=None)
 
 
 def test_a_download_is_not_told_among_the_results(capsys):

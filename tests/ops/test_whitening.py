@@ -103,9 +103,18 @@ def test_one_image_a_class_leaves_the_directions_as_they_are():
         ((np.ones(3), [0, 1, 2], 2), "features"),
         ((np.ones((3, 2)), [0, 1], 2), "labels"),
         ((np.ones((3, 2)), [0, 1, 2], 0), "dim"),
+        ((np.ones((0, 2)), [], 2), "features"),
         ((np.ones((3, 2)), [0, 1, 2], 2, 0.0), "shrinkage"),
     ],
 )
 def test_refuses(arguments, message):
     with pytest.raises(UsageError, match=f"`{message}`"):
         within_class_whitening(*arguments)
+
+
+@pytest.mark.parametrize("lost", [np.nan, np.inf, -np.inf])
+def test_features_that_are_not_finite_are_counted(lost):
+    features = np.ones((4, 3))
+    features[1:3, 0] = lost
+    with pytest.raises(UsageError, match="`features` must be finite.*2 of 4 r"):
+        within_class_whitening(features, [0, 0, 1, 1], 2)

@@ -24,6 +24,7 @@ from keras_dml.run import phases
 from keras_dml.run.checkpoint import load_checkpoint
 from keras_dml.run.data import RunData
 from keras_dml.run.stage_checks import check_stages, warn_about_section
+from tests.conftest import ROOT
 from tests.run.stopping import assert_same_weights, last_checkpoint
 
 pytestmark = pytest.mark.slow  # trainings
@@ -159,7 +160,8 @@ def start(folder):
         "from keras_dml.run import fit as train\n"
         "train.fit(settings(), sys.argv[1], resume=True)\n"
     )
-    return subprocess.Popen([sys.executable, "-c", script, str(folder)])
+    command = [sys.executable, "-c", script, str(folder)]
+    return subprocess.Popen(command, cwd=ROOT)
 
 
 def test_killed_and_resumed_ends_with_the_same_weights(finished, tmp_path):

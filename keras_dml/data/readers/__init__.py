@@ -55,7 +55,7 @@ def whole_weights(weights: str) -> str:
 
 
 def _absolute(place: str) -> str:
-    return os.path.abspath(place) if place and Path(place).exists() else place
+    return os.path.abspath(place) if place and os.path.exists(place) else place
 
 
 def read(
@@ -95,9 +95,10 @@ def read(
     if name.startswith("tfds:"):
         name = name.removeprefix("tfds:")
         return read_tfds(name, data_dir, allow_partial, download)
-    if Path(name).is_dir():
+    # Unlike those of `Path`, these take names of any length.
+    if os.path.isdir(name):
         return read_folder(name, allow_partial)
-    if Path(name).is_file() or name.lower().endswith(".csv"):
+    if os.path.isfile(name) or name.lower().endswith(".csv"):
         return read_csv(name, allow_partial)
     near = difflib.get_close_matches(name, READERS, n=3, cutoff=0.4)
     raise UsageError(

@@ -15,6 +15,7 @@ from keras_dml.data.facts import dataset_facts
 from keras_dml.data.manifest import Manifest
 from keras_dml.data.readers.published import complete
 from keras_dml.errors import RunError, UsageError, reason_of
+from keras_dml.files import is_read_only, replacing
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +52,9 @@ def read_tfds(
 
     Raises:
         UsageError: If the builder is unknown, does not have exactly one image
-            and one label, or is incomplete; or if its records are missing and
-            may not or cannot be downloaded.
+            and one label, or is incomplete; if its records are missing and
+            may not or cannot be downloaded; or if images cannot be written
+            next to them.
         RunError: If the download fails.
     """
     builder = load_builder(name, data_dir, download)
@@ -254,10 +256,23 @@ def _examples(builder, facts, image_key, label_key, in_memory):
 def _write(path, content):
     """Writes an encoded image once, and returns its path."""
     suffix = ".png" if content.startswith(b"\x89PNG") else ".jpg"
-    path = path.with_name(path.name.removesuffix(suffix) + suffix)
-    if not path.is_file() or path.stat().st_size != len(content):
+    # The images `a` and `a.png` are two files.
+    path = path.with_name(path.name + suffix)
+    if path.is_file() and path.stat().st_size == len(content):
+        return str(path)
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)
+    except OSError as error:
+        if not is_read_only(error):
+            raise
+        raise UsageError(
+            "Images of several sizes must be written next to the records. "
+            f"Received: {path.parent}, which must not be written. Read the "
+            "data set once where you may write there, or copy its records to "
+            "another `data_dir`."
+        ) from error
     return str(path)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from keras_dml import npz
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.index.scann_searcher import ScannSearcher, ScannShape
-from keras_dml.files import partial_name
+from keras_dml.files import is_partial, remove_partial
 
 TABLE = "index.npz"
 FOLDER = "scann-"
@@ -111,9 +111,12 @@ def _checksum(file: Path) -> int:
 @contextlib.contextmanager
 def _new_folder(path: Path) -> Iterator[Path]:
     """Yields a new folder for ScaNN's files; at the end deletes former ones."""
-    # A kill in the middle of writing the table leaves the second.
-    tables = {TABLE, partial_name(Path(TABLE))}
-    former = [entry for entry in path.glob("*") if entry.name not in tables]
+    # A kill in the middle of writing the table leaves a part of it.
+    former = [
+        entry
+        for entry in path.glob("*")
+        if entry.name != TABLE and not is_partial(entry.name, Path(TABLE))
+    ]
     names = [re.fullmatch(rf"{FOLDER}(\d+)", entry.name) for entry in former]
     if path.is_file() or None in names:
         raise UsageError(
@@ -129,5 +132,6 @@ def _new_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(folder)
         raise
+    remove_partial(path)
     for one in former:
         shutil.rmtree(one)

@@ -247,7 +247,7 @@ class ScannSearcher:
         """Writes ScaNN's files and returns the size in bytes of each."""
         self._native.serialize(os.fspath(folder), True)
         for path in folder.iterdir():
-            with open(path, "rb") as file:
+            with open(path, "rb+") as file:
                 os.fsync(file.fileno())
         return _sizes(folder)
 

@@ -1,6 +1,13 @@
 import pytest
 
-from keras_dml.data.readers import READERS, read, source_name
+from keras_dml.data.readers import (
+    READERS,
+    read,
+    source_name,
+    whole_path,
+    whole_source,
+    whole_weights,
+)
 from keras_dml.errors import UsageError
 
 
@@ -27,6 +34,23 @@ def test_a_named_set_says_what_it_needs(name, tmp_path):
         read(name)
     with pytest.raises(UsageError, match=f"keras-dml prepare {name}"):
         read(name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("ending", "message"), [("", "is no known data set"), (".csv", "CSV file")]
+)
+def test_a_name_longer_than_a_file_can_have(ending, message):
+    with pytest.raises(UsageError, match=message):
+        read("x" * 300 + ending)
+
+
+@pytest.mark.parametrize("whole", [whole_path, whole_source, whole_weights])
+def test_an_absent_path_stays_as_it_is(whole, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("absent", "x" * 300):
+        assert whole(name) == name
+    (tmp_path / "there").touch()
+    assert whole("there") == str(tmp_path / "there")
 
 
 def test_a_source_has_a_name(tmp_path, monkeypatch):

@@ -1,10 +1,14 @@
+import errno
 import logging
+import os
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from keras_dml.data.prepare import prepare
-from keras_dml.data.readers import read
+from keras_dml.data.readers import read, tfds_adapter
 from keras_dml.data.readers.tfds_adapter import check_hosts, load_builder
 from keras_dml.errors import RunError, UsageError
 
@@ -86,10 +90,19 @@ class TinyUnreachable(TinyBuilder):
         raise OSError("the host does not answer")
 
 
+class TinyNames(TinyBuilder):
+    """Names that differ only in an ending."""
+
+    def _generate_examples(self, shade):
+        names = ("a", "a.png", "a.jpg", "b", "b.png", "b.jpg")
+        for row, example in super()._generate_examples(shade):
+            yield row, {**example, "filename": names[row]}
+
+
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     folder = tmp_path_factory.mktemp("records")
-    for builder in (TinyFiles, TinyArrays, TinyPairs):
+    for builder in (TinyFiles, TinyArrays, TinyPairs, TinyNames):
         builder(data_dir=folder).download_and_prepare()
     return folder
 
@@ -118,6 +131,66 @@ def test_images_of_several_sizes_become_files(records):
         assert (pixels == row + 100 * name.startswith("test")).all()
         assert label == row % 3
     assert read("tfds:tiny_files", records).checksum() == manifest.checksum()
+
+
+def test_names_that_differ_in_an_ending_are_two_files(records):
+    manifest = read("tfds:tiny_names", records)
+    assert len(set(manifest.paths)) == len(set(manifest.ids)) == 12
+
+
+def refuse(monkeypatch, code):
+    """Lets no image be written."""
+
+    def refused(path):
+        raise OSError(code, os.strerror(code), str(path))
+
+    monkeypatch.setattr(tfds_adapter, "replacing", refused)
+
+
+def copied(records, folder):
+    shutil.copytree(records / "tiny_files", folder / "tiny_files")
+    images = folder / "tiny_files" / "1.0.0" / "keras_dml_images"
+    shutil.rmtree(images, ignore_errors=True)
+    return images
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
+def test_records_that_nobody_may_change(records, tmp_path, monkeypatch, code):
+    images = copied(records, tmp_path)
+    with monkeypatch.context() as patch:
+        refuse(patch, code)
+        with pytest.raises(UsageError, match="once where you may") as caught:
+            read("tfds:tiny_files", tmp_path)
+    assert f"Received: {images}" in str(caught.value)
+    wanted = read("tfds:tiny_files", tmp_path)
+    # What somebody else has read before is complete.
+    refuse(monkeypatch, code)
+    assert read("tfds:tiny_files", tmp_path).checksum() == wanted.checksum()
+
+
+def test_a_full_disk_is_no_mistake_of_the_caller(
+    records, tmp_path, monkeypatch
+):
+    copied(records, tmp_path)
+    refuse(monkeypatch, errno.ENOSPC)
+    with pytest.raises(OSError, match="No space left"):
+        read("tfds:tiny_files", tmp_path)
+
+
+def test_an_image_appears_whole_or_not_at_all(records, tmp_path, monkeypatch):
+    images = copied(records, tmp_path)
+    written = Path.write_bytes
+
+    def killed(path, content):
+        written(path, content[:9])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", killed)
+        with pytest.raises(KeyboardInterrupt):
+            read("tfds:tiny_files", tmp_path)
+    assert not [path for path in images.rglob("*") if path.is_file()]
+    assert len(read("tfds:tiny_files", tmp_path)) == 12
 
 
 def test_images_of_one_size_become_an_array(records, caplog):
