@@ -72,9 +72,9 @@ def is_partial(name: str, path: Path) -> bool:
 def remove_partial(folder: Path) -> None:
     """Removes the temporary files of a folder that killed writers left.
 
-    Those of the last hour may have a writer still.
+    Those of the last ten minutes may have a writer still.
     """
-    before = time.time() - 3600
+    before = time.time() - 600
     for path in folder.glob(".*.partial*"):
         with contextlib.suppress(OSError):
             if path.is_file() and path.stat().st_mtime < before:

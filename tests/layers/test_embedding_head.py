@@ -54,7 +54,7 @@ def test_batch_norm_has_a_centre_and_neither_scale_nor_bias():
 
 
 def test_epsilon_is_added_to_the_variance():
-    head = EmbeddingHead(5, normalization="batch_norm", batch_norm_epsilon=0.1)
+    head = EmbeddingHead(5, False, "batch_norm", batch_norm_epsilon=0.1)
     head.build(X.shape)
     # The moving variance is 1, and each entry is divided by the root of dim.
     expected = X @ head.get_weights()[0] / np.sqrt(1.1 * 5)

@@ -361,10 +361,12 @@ def test_a_kill_before_the_table_of_epochs_was_renamed(finished, tmp_path):
     whole = (folder / "history.csv").read_text()
     shorter = "".join(whole.splitlines(keepends=True)[:-1])
     (folder / "history.csv").write_text(shorter)
-    (folder / ".history.partial.csv").write_text(whole)
+    left = folder / ".history.0a1b2c3d.partial.csv"
+    left.write_text(whole)
+    os.utime(left, (0, 0))
     train.fit(settings(), folder, resume=True)
     assert (folder / "history.csv").read_text() == whole
-    assert not (folder / ".history.partial.csv").exists()
+    assert not left.exists()
 
 
 def test_class_means_follow_the_statistics_before_the_first_phase_alone(
