@@ -62,6 +62,6 @@ def _draw(generator, ends, size):
     # Skipping what was drawn before is the same as drawing among the others.
     while len(drawn) < size:
         points = generator.uniform(0, ends[-1], size)
-        rows = np.searchsorted(ends, points, side="right")
+        rows = np.searchsorted(ends[:-1], points, side="right")
         drawn |= dict.fromkeys(rows.tolist())
     return np.fromiter(drawn, np.int64, size)

@@ -77,7 +77,8 @@ def custom_backbone(
     """Describes a Keras model as a backbone, for `build_embedder`.
 
     The embedder uses the model itself, not a copy: training changes it. Only
-    `batch_norm="frozen_statistics"` trains a clone.
+    `batch_norm="frozen_statistics"` trains a clone, if there is batch
+    normalization.
 
     Args:
         model: A model from one batch of images to features
