@@ -22,7 +22,7 @@ def fixed_parallelism(dataset: tf.data.Dataset) -> tf.data.Dataset:
     >>> doubled = tf.data.Dataset.range(3).map(
     ...     lambda x: 2 * x, num_parallel_calls=tf.data.AUTOTUNE
     ... )
-    >>> list(fixed_parallelism(doubled).as_numpy_iterator())
+    >>> [int(x) for x in fixed_parallelism(doubled)]
     [0, 2, 4]
     """
     options = tf.data.Options()
