@@ -21,6 +21,8 @@ from keras_dml.errors import UsageError
 
 # The kinds of batches of as many images of each class.
 BY_CLASS = ("balanced", "hierarchical", "hard_classes", "views")
+# The most steps of an epoch.
+LONGEST_EPOCH = 100_000
 
 
 class DataConfig(Section):
@@ -138,7 +140,7 @@ class SamplingConfig(Section):
     classes: Count | None = None
     images: Count = 4
     drop_remainder: bool = False
-    steps_per_epoch: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    steps_per_epoch: Annotated[int, Field(ge=1, le=LONGEST_EPOCH)] | None = None
 
     @model_validator(mode="after")
     def _file_of_triplets(self):

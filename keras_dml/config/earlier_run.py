@@ -33,8 +33,8 @@ def with_changes(
     `model.backbone` opens its sizes and published weights. Another length opens
     the refit that the minutes were too few for, and how often a training is
     validated that keeps its last epoch, and ends epochs that minutes made
-    longer; other minutes open the epochs and lift the bound of `passes`. What
-    is set as well stays.
+    longer or shorter; other minutes open the epochs and lift the bound of
+    `passes`. What is set as well stays.
 
     Args:
         earlier: The values of the run's `config.yaml`.
@@ -83,15 +83,15 @@ def _unsettled(
     if EPOCHS in old and minutes not in (None, old.get("minutes")):
         yield EPOCHS, None
         yield "passes", None
-    lengths = [
-        key for key in old if key == "minutes" or _PHASE_EPOCHS.fullmatch(key)
-    ]
-    if any(old[key] != new.get(key) for key in lengths):
+    lengths = [*filter(_PHASE_EPOCHS.fullmatch, old)]
+    if any(old.get(key) != new.get(key) for key in ("minutes", *lengths)):
         if old.get("refit", False) is None:
             yield "refit", True
         if old.get("evaluation.select") == "last":
             yield "evaluation.every", None
         if old.get("minutes") is not None and usual_steps is not None:
             steps = old.get(STEPS)
-            if steps is not None and steps > usual_steps:
+            once = all(old[key] in (1, None) for key in lengths)
+            # Only one epoch is shorter than usual.
+            if steps and (steps > usual_steps or once):
                 yield STEPS, usual_steps

@@ -82,8 +82,9 @@ def hold_out_classes(
 
     Draws `max(2, ceil(fraction * C))` of the `C` classes with two images or
     more: a class of one image has no reference. Draws none if `C` is less
-    than 2, or if there are fewer than `least` or 4 classes in total: at least
-    two must train, and of one class alone every image finds its own.
+    than 2, or if there are fewer than `least` classes in total or 4 with
+    several images: at least two of these must train, and of one class alone
+    every image finds its own.
 
     Args:
         labels: Integer array `(n,)`, the training images' labels, or boolean
@@ -105,9 +106,9 @@ def hold_out_classes(
     classes, images = np.unique(values, return_counts=True)
     several = classes[images > 1]
     in_interval("fraction", fraction, 0, 1)
-    if len(classes) < max(least, 4) or len(several) < 2:
+    if len(classes) < least or len(several) < 4:
         return classes[:0]
-    count = min(max(2, _ceiling(fraction * len(several))), len(classes) - 2)
+    count = min(max(2, _ceiling(fraction * len(several))), len(several) - 2)
     generator = np.random.default_rng(seed)
     return np.sort(generator.choice(several, count, replace=False))
 

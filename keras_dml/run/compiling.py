@@ -217,7 +217,8 @@ def _schedule(
 ) -> Rate:
     """Returns a number, which callbacks may change, or a schedule."""
     if group.schedule == "cosine":
-        warmup = group.warmup_steps
+        # A shorter training would end before its rate has fallen.
+        warmup = min(group.warmup_steps, epochs * steps_per_epoch // 2)
         return keras.optimizers.schedules.CosineDecay(
             initial_learning_rate=rate / warmup if warmup else rate,
             decay_steps=max(1, epochs * steps_per_epoch - warmup),

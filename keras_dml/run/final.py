@@ -137,7 +137,13 @@ def final_config(
     ]
     # What is outside of the stages goes by the last one, whose weights remain.
     more = _more_of(config.stages[-1], config, data)
-    return scaled(final, more, more).changed(stages=stages)
+    final = scaled(final, more, more).changed(stages=stages)
+    if steps and len(stages) == 1:
+        trained = sum(_trained(config.stages[0], config, history))
+        epochs = sum(phase.epochs or 0 for phase in stages[0].phases)
+        # Whole epochs of as many steps could take half as long again.
+        steps = max(1, round(steps * more * trained / epochs))
+    return final.changed(sampling={"steps_per_epoch": steps})
 
 
 def _trained(

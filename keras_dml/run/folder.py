@@ -1,6 +1,5 @@
 """Names the files of a run, and protects them from being overwritten."""
 
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -22,10 +21,11 @@ from keras_dml.files import (
 from keras_dml.run.results import Results
 
 # What a run settles, or may do otherwise when it goes on, if it is left open.
+PHASE_EPOCHS = re.compile(r"stages\.[^.]+\.[^.]+\.epochs")
 OPEN = re.compile(
     r"data\.(natural_size|image_size|train_size|channels)|model\.weights|"
     r"augmentation\.(flip|resize)|evaluation\.every|refit|strategy|devices|"
-    r"stages\.[^.]+\.[^.]+\.epochs"
+    + PHASE_EPOCHS.pattern
 )
 STEPS = "sampling.steps_per_epoch"
 PATHS = {
@@ -35,6 +35,22 @@ PATHS = {
     "sampling.triplets": readers.whole_path,
     "distillation.teacher": readers.whole_path,
 }
+
+
+def _plans_steps(given: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
+    """Whether minutes may have made epochs of other lengths of the given ones.
+
+    Longer ones fill the minutes; a shorter one is the only one.
+    """
+    epochs = [key for key in given if PHASE_EPOCHS.fullmatch(key)]
+    stages = {key.split(".")[1] for key in epochs}
+    if not given[STEPS] or len(stages) > 1:
+        return False
+    if any(given[key] is not None for key in epochs):
+        return False
+    return stored[STEPS] > given[STEPS] or all(
+        stored.get(key) == 1 for key in epochs
+    )
 
 
 class RunFolder(ClaimedFolder):
@@ -127,8 +143,7 @@ class RunFolder(ClaimedFolder):
             if not stored["refit"]:
                 # They were too few for a refit, or none was wanted.
                 settled["refit"] = stored["refit"]
-            if (stored[STEPS] or 0) > (given[STEPS] or math.inf):
-                # Longer epochs fill them.
+            if stored[STEPS] and _plans_steps(given, stored):
                 settled[STEPS] = stored[STEPS]
         for values in (stored, given):
             values |= {

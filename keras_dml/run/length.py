@@ -3,6 +3,7 @@
 import math
 
 from keras_dml.config import PhaseConfig, RunConfig
+from keras_dml.config.data_sections import LONGEST_EPOCH
 from keras_dml.console import logger
 from keras_dml.data.made_classes import upright
 from keras_dml.errors import UsageError
@@ -23,6 +24,8 @@ from keras_dml.wording import counted, roughly
 # weights on disk, and on cached features one of 50 steps takes a tenth of a
 # second.
 MOST_EPOCHS = 100
+# Of a training whose minutes hold no epoch; the rates rise and fall in them.
+FEWEST_STEPS = 10
 
 
 def is_open(config: RunConfig, index: int) -> bool:
@@ -51,7 +54,8 @@ def with_length(
     included, if one epoch of each phase does; several open stages divide the
     minutes. A refit with which it would not is left out. Where a run has one
     stage and all its phases are open, its epochs become longer to fill the
-    minutes, and where there would be more than a hundred. Without a pace,
+    minutes, and where there would be more than a hundred; shorter, of ten steps
+    or more, where not even one would end in time. Without a pace,
     phases of settled length say how long the others are. If the number of
     epochs between validations is open too, there are four to eight, or two to
     four where none chooses the epoch that is kept.
@@ -112,8 +116,9 @@ def with_length(
                 "`passes` are null. Set one of them."
             )
         most = max(least, min(bounds))
-        if time is not None and most > MOST_EPOCHS and _open_steps(config):
-            longer = math.ceil(most / MOST_EPOCHS) * steps
+        own = _open_steps(config) or LONGEST_EPOCH
+        if time is not None and most > MOST_EPOCHS and own < LONGEST_EPOCH:
+            longer = min(LONGEST_EPOCH, math.ceil(most / MOST_EPOCHS) * steps)
             return with_length(
                 config.changed(sampling={"steps_per_epoch": longer}),
                 index,
@@ -216,7 +221,12 @@ def _with_time(
     steps = len(make_sampler(data.fit, config)(0))
     least = sum(phase.epochs or 1 for phase in config.stages[index].phases)
     time = stage_time(config, index, data, pace, (refit, again), used)
-    if time.epochs(steps) < least and refit:
+    own = _open_steps(config) or 0
+    shorter = own > FEWEST_STEPS
+    # Half of an epoch twice, the second time on more classes, gains more than
+    # a whole one.
+    fewest = max(FEWEST_STEPS, math.ceil(steps / 2)) if shorter else steps
+    if refit and time.steps(least) < fewest:
         config = config.changed(refit=None)
         logger.warning(
             "%g minutes are too few on this machine to train once more on "
@@ -224,14 +234,17 @@ def _with_time(
             config.minutes,
         )
         time = stage_time(config, index, data, pace, (again,), used)
-    if time.epochs(steps) < least:
+    if shorter and time.steps(least) < steps:
+        steps = max(FEWEST_STEPS, time.steps(least))
+        config = config.changed(sampling={"steps_per_epoch": steps})
+    if time.steps(least) < steps:
         logger.warning(
-            "%g minutes are too few on this machine: %d %s trained, and the "
+            "%g minutes are too few on this machine: %s of %s trained, and the "
             "command takes about %d minutes. Give it more `minutes` or choose "
             "a smaller network.",
             config.minutes,
-            least,
-            "epoch is" if least == 1 else "epochs are",
+            "1 epoch" if least == 1 else f"{least} epochs",
+            f"{counted(steps, 'step')} {'is' if least == 1 else 'are'}",
             math.ceil(time.command(least, steps) / 60),
         )
     return config, time
@@ -259,7 +272,8 @@ def _with_longer_epochs(
     if config.passes is not None:
         images = epochs * batch_rows(data.fit, config)
         longer = min(longer, config.passes * len(data.fit) // images)
-    return config.changed(sampling={"steps_per_epoch": max(steps, longer)})
+    longer = min(LONGEST_EPOCH, max(steps, longer))
+    return config.changed(sampling={"steps_per_epoch": longer})
 
 
 def _epochs_between_validations(config: RunConfig, epochs: int) -> int:
@@ -284,7 +298,7 @@ def _epochs_of_open_phases(phases: list[PhaseConfig]) -> int:
 def _divided(
     phases: list[PhaseConfig], epochs: int, unit: int
 ) -> list[PhaseConfig]:
-    """Divides epochs among the open phases; the first takes the rest.
+    """Divides epochs among the open phases; the longest takes the rest.
 
     If there are enough, each phase has a multiple of `unit`.
     """
@@ -295,7 +309,8 @@ def _divided(
     units = epochs // unit
     whole = sum(phase.share for phase in open_phases)
     lengths = [max(1, int(units * one.share / whole)) for one in open_phases]
-    lengths[0] = max(1, lengths[0] + units - sum(lengths))
+    longest = lengths.index(max(lengths))
+    lengths[longest] = max(1, lengths[longest] + units - sum(lengths))
     remaining = iter(lengths)
     return [
         phase.changed(epochs=next(remaining) * unit)

@@ -1,6 +1,7 @@
 """Measures how fast a run trains and embeds on this machine."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -30,6 +31,8 @@ from keras_dml.run.models import Models
 UNTIMED_STEPS = 3
 TIMED_STEPS = 6
 TIMED_IMAGES = 256
+# No further step is timed after so many seconds.
+TIMING_SECONDS = 30.0
 # How much longer a step takes in the mean of a training than right after its
 # start: docs/lab/performance.md, "Where the time of a command goes".
 STEADY = 1.2
@@ -54,7 +57,7 @@ class TrainingPace:
 
 
 class _StepTimer(keras.callbacks.Callback):
-    """Notes when steps end.
+    """Notes when steps end, and ends a training after some seconds.
 
     Attributes:
         times: The time before the first step, and after each.
@@ -62,11 +65,18 @@ class _StepTimer(keras.callbacks.Callback):
 
     times: list[float]
 
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
+
     def on_train_begin(self, logs=None):
         self.times = [time.perf_counter()]
 
     def on_train_batch_end(self, batch, logs=None):
         self.times.append(time.perf_counter())
+        enough = len(self.times) > 2
+        if enough and self.times[-1] - self.times[0] > self._seconds:
+            self.model.stop_training = True
 
 
 def measure_pace(
@@ -115,9 +125,11 @@ def measure_pace(
     keeping = again = 0.0
     if features is None and large_photos.kept():
         keeping, again = _keeping(batches, fit, config)
-    times = step_times(trainer, batches, UNTIMED_STEPS + TIMED_STEPS)
-    step = STEADY * (times[-1] - times[UNTIMED_STEPS]) / TIMED_STEPS
-    step += again
+    # Workers take each step together.
+    bound = TIMING_SECONDS if distribute.num_workers() == 1 else math.inf
+    times = step_times(trainer, batches, UNTIMED_STEPS + TIMED_STEPS, bound)
+    timed = times[min(UNTIMED_STEPS, len(times) - 2) :]
+    step = STEADY * (timed[-1] - timed[0]) / (len(timed) - 1) + again
     tracing = max(0.0, traced - began - step)
     unfreeze(trainer)
     for variable, value in zip(trainer.variables, before, strict=True):
@@ -143,15 +155,19 @@ def main_phase(
     return phase
 
 
-def step_times(trainer: keras.Model, batches: Any, steps: int) -> list[float]:
+def step_times(
+    trainer: keras.Model, batches: Any, steps: int, seconds: float = math.inf
+) -> list[float]:
     """Trains, and returns the time before the first step and after each.
 
     Args:
         trainer: A compiled trainer.
         batches: Dataset of its batches.
         steps: How many to take.
+        seconds: After how long to take no further one, but two at least.
+            Defaults to infinity.
     """
-    timer = _StepTimer()
+    timer = _StepTimer(seconds)
     trainer.fit(
         batches,
         epochs=1,

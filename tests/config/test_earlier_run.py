@@ -180,6 +180,25 @@ def test_epochs_that_minutes_made_longer_end_with_the_minutes(saved):
     assert again(path, overrides=given).sampling.steps_per_epoch == 70
 
 
+def test_an_epoch_that_minutes_made_shorter_ends_with_the_minutes(saved):
+    """20 epochs of the 14 steps that fitted into ten minutes are few."""
+    (stage,) = planned().stages
+    once = [phase.changed(epochs=1) for phase in stage.phases]
+    short = planned().changed(
+        stages=[stage.changed(phases=once)],
+        sampling={"steps_per_epoch": 14},
+    )
+    path = saved(short)
+    assert again(path).sampling.steps_per_epoch == 14
+    for flags in ({"minutes": 60}, {"epochs": 20}):
+        changed = again(path, flags=flags_of(flags))
+        assert changed.sampling.steps_per_epoch == 50
+    # Several epochs are as long as somebody wished.
+    path = saved(planned().changed(sampling={"steps_per_epoch": 14}))
+    changed = again(path, flags=flags_of({"epochs": 20}))
+    assert changed.sampling.steps_per_epoch == 14
+
+
 def test_a_run_trains_again_without_the_refit_that_was_left_out(saved):
     config = planned(refit=None)
     assert again(saved(config)) == config

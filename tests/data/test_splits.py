@@ -137,7 +137,15 @@ def test_hold_out_depends_on_the_seed():
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
     ("single", "several", "held_out"),
-    [(60, 4, 2), (60, 40, 4), (60, 2, 2), (60, 1, 0), (60, 0, 0), (1, 2, 0)],
+    [
+        (60, 4, 2),
+        (60, 40, 4),
+        (60, 3, 0),
+        (60, 2, 0),
+        (60, 1, 0),
+        (60, 0, 0),
+        (1, 2, 0),
+    ],
 )
 def test_a_class_of_one_image_does_not_validate(
     single, several, held_out, seed

@@ -99,6 +99,26 @@ def test_an_open_rate_follows_from_the_steps():
     np.testing.assert_allclose(alone, [1e-4, 1e-4, 0.5], rtol=1e-6)
 
 
+@pytest.mark.parametrize("steps", [10, 30, 31, 59, 60, 500])
+def test_the_rate_rises_and_falls_in_the_shortest_training(steps):
+    """Thirty steps were all warm-up, and ended at the highest rate."""
+    group = GroupConfig(lr=0.5, schedule="cosine", warmup_steps=30)
+    optimizer = build_optimizer(
+        OptimizerConfig(backbone=group, head=group),
+        epochs=1,
+        steps_per_epoch=steps,
+        head=get_head("logits"),
+    ).default
+    rates = []
+    for step in range(steps + 1):
+        optimizer.iterations.assign(step)
+        rates.append(float(optimizer.learning_rate))
+    highest = int(np.argmax(rates))
+    assert highest == min(30, steps // 2)
+    assert rates[highest] == pytest.approx(0.5, rel=1e-6)
+    assert rates[-1] == pytest.approx(0.0, abs=1e-6)
+
+
 @pytest.mark.parametrize("before", [0, 3, 5, 12])
 def test_a_step_schedule_counts_from_the_start_of_the_stage(before):
     """As `StepLR` of the authors' codes, which also counts the warm-up."""

@@ -217,6 +217,25 @@ def test_turned_images_are_seen_as_often(steps, turns):
     assert phase.epochs == math.ceil(20 * whole / images)
 
 
+@pytest.mark.parametrize("epochs", [1, 2, 7])
+def test_a_final_training_is_as_long_as_its_images_ask(epochs):
+    """One epoch became three where two and a tenth were asked for."""
+    config = digits(
+        "sampling.steps_per_epoch=90",
+        f"stages.main.train.epochs={epochs}",
+        "evaluation.select=last",
+    )
+    data = load_run_data(config)
+    fit = stage_data(data, config.stages[0], config).fit
+    more = (len(data.train) + len(data.test)) / len(fit)
+    metrics = {"interpolation": {}, "shrinkage": None}
+    history = History(["main/train"] * epochs)
+    final = final_config(config, metrics, history)
+    (phase,) = final.stages[0].phases
+    steps = phase.epochs * final.sampling.steps_per_epoch
+    assert steps == pytest.approx(90 * epochs * more, abs=phase.epochs / 2)
+
+
 def test_classes_that_find_the_schedule_go_on_to_do_so():
     """The second stage repeats the drops of the first, also in the end."""
     config = resolve(

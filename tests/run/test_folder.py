@@ -147,14 +147,26 @@ def test_a_planned_length_is_not_another_setting(tmp_path):
     for refit in (None, False):
         folder.create(planned.changed(refit=refit))
         folder.check_config(opened)
-    # Longer epochs fill them; shorter ones are another setting.
-    for steps, fits in ((61, True), (50, True), (49, False)):
-        folder.create(planned.changed(sampling={"steps_per_epoch": steps}))
+    # Longer epochs fill them, and a single one that is shorter fits into them.
+    once = planned.changed(
+        stages=[stage.changed(phases=[phase.changed(epochs=1)])]
+    )
+    for run, steps, fits in (
+        (planned, 61, True),
+        (planned, 50, True),
+        (planned, 49, False),
+        (once, 49, True),
+    ):
+        folder.create(run.changed(sampling={"steps_per_epoch": steps}))
         if fits:
             folder.check_config(opened)
             continue
         with pytest.raises(UsageError, match="`sampling.steps_per_epoch` was"):
             folder.check_config(opened)
+    # Where the length is set, so are its steps.
+    folder.create(planned.changed(sampling={"steps_per_epoch": 61}))
+    with pytest.raises(UsageError, match="`sampling.steps_per_epoch` was"):
+        folder.check_config(planned)
     folder.create(planned)
     other = stage.changed(phases=[phase.changed(epochs=5)])
     with pytest.raises(UsageError, match=r"`stages.main.train.epochs` was 4"):

@@ -2,15 +2,18 @@
 
 import dataclasses
 
+import keras
 import numpy as np
 import pytest
 from PIL import Image
 
 from keras_dml import distribute
 from keras_dml.config import flags_of, resolve
+from keras_dml.config.data_sections import LONGEST_EPOCH
 from keras_dml.data import large_photos
 from keras_dml.errors import UsageError
 from keras_dml.run import minutes as run_minutes
+from keras_dml.run import pace as pace_module
 from keras_dml.run.batches import make_sampler
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.length import (
@@ -196,8 +199,73 @@ def test_too_few_minutes_name_those_that_suffice(caplog):
     assert not caplog.messages
     assert lengths(planned(minutes=3, pace=slow)) == [1]
     assert caplog.messages[0].startswith(
-        "3 minutes are too few on this machine: 1 epoch is trained, and the "
-        "command takes about 4 minutes."
+        "3 minutes are too few on this machine: 1 epoch of 5 steps is trained, "
+        "and the command takes about 4 minutes."
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "steps"), [(400, 40), (399, 39), (145, 14), (100, 10)]
+)
+def test_an_epoch_that_is_too_long_for_the_minutes_is_shorter(
+    seconds, steps, caplog
+):
+    """One epoch took an hour with a slow network, whatever the minutes."""
+    config = planned(
+        "passes=null",
+        "sampling.steps_per_epoch=40",
+        minutes=(45 + seconds) / 60,
+        pace=TrainingPace(step=10.0, image=0.0),
+    )
+    assert lengths(config) == [1]
+    assert config.sampling.steps_per_epoch == steps
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(79, 39), (40, 20), (39, 39)])
+def test_a_refit_is_left_out_where_half_an_epoch_of_both_does_not_fit(
+    seconds, steps
+):
+    config = planned(
+        "refit=true",
+        "passes=null",
+        "sampling.steps_per_epoch=40",
+        minutes=(45 + seconds) / 60,
+        pace=STEP,
+        refit=1.0,
+    )
+    assert bool(config.refit) == (steps * 2 <= seconds)
+    assert lengths(config) == [1]
+    assert config.sampling.steps_per_epoch == steps
+
+
+def test_an_epoch_has_no_more_steps_than_settings_may_say():
+    """A training of a day could not be read back."""
+    quick = TrainingPace(step=1e-3, image=0.0)
+    config = planned("passes=null", minutes=60 * 24, pace=quick)
+    assert config.sampling.steps_per_epoch == LONGEST_EPOCH
+
+
+def test_the_longest_phase_takes_the_rest():
+    """Three phases of a training of three epochs had four."""
+    phases = "{epochs: null, share: 0.05}, {name: b, epochs: null, share: 0.05}"
+    last = "{name: c, epochs: null, share: 0.9}"
+    config = planned(f"stages=[{{phases: [{phases}, {last}]}}]", "passes=2")
+    assert lengths(config) == [1, 1, 2]
+    config = planned(f"stages=[{{phases: [{phases}, {last}]}}]", "passes=4")
+    assert lengths(config) == [2, 2, 4]
+
+
+def test_an_epoch_has_ten_steps_whatever_the_minutes(caplog):
+    config = planned(
+        "sampling.steps_per_epoch=40",
+        minutes=1,
+        pace=TrainingPace(step=10.0, image=0.0),
+    )
+    assert lengths(config) == [1]
+    assert config.sampling.steps_per_epoch == 10
+    assert "1 epoch of 10 steps is trained, and the command takes about 3 " in (
+        caplog.text
     )
 
 
@@ -227,7 +295,7 @@ def test_settled_phases_take_part_of_the_time(caplog):
     assert lengths(planned(warm_up)) == [4, 4]
     assert not caplog.messages
     assert lengths(planned(warm_up, minutes=1, pace=STEP)) == [4, 1]
-    assert "5 epochs are trained" in caplog.text
+    assert "5 epochs of 5 steps are trained" in caplog.text
     assert "takes about 2 minutes" in caplog.text
 
 
@@ -431,6 +499,28 @@ def test_measuring_the_pace_changes_no_weight():
     assert pace.tracing > pace.step
     for old, new in zip(before, models.trainer.variables, strict=True):
         np.testing.assert_array_equal(old, new)
+
+
+def test_slow_steps_are_timed_less_often(monkeypatch):
+    """Nine of 72 seconds were the minutes of a whole command."""
+    models, taken = made_up.models(), []
+    monkeypatch.setattr(pace_module, "TIMING_SECONDS", 0.0)
+
+    class Counter(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            taken.append(batch)
+
+    fit = models.trainer.fit
+    monkeypatch.setattr(
+        models.trainer,
+        "fit",
+        lambda *arguments, callbacks, **options: fit(
+            *arguments, callbacks=[*callbacks, Counter()], **options
+        ),
+    )
+    assert measure_pace(models, DATA, pace_settings(), 0).step > 0
+    # The first traces the graph.
+    assert len(taken) == 1 + 2
 
 
 def photos_of(folder, count=60, side=64):
