@@ -75,8 +75,9 @@ class ProxyISA(LogitsLoss):
     with the cosine `s_ic` of row `i` and the proxy of class `c`, the weight
     `w_ic` of the pair, the scale `a` and the margin `d`. `W+` sums, over the
     classes `C+` in the batch, the mean weight of the rows of a class; `W-`
-    sums, over all classes, the mean weight of the rows of other classes. With
-    all weights 1 the loss equals `ProxyAnchor`, and as there every row has the
+    sums, over all classes, the mean weight of the rows of other classes, as the
+    authors' code does: the paper names the rows of the class, which have no
+    negative weight. With all weights 1 the loss equals `ProxyAnchor`, and as there every row has the
     value of the batch.
 
     The loss has no state and no argument: it takes the output of
