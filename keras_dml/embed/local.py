@@ -125,7 +125,8 @@ def embed_source(
     opened = with_dim(TrainedRun.of(run), dim)
     with progress_bar() as progress:
         progress.add_task("listing images", total=None, note="")
-        images = list_images(source, data_dir)
+        partial = opened.config.data.allow_partial
+        images = list_images(source, data_dir, partial)
     settings = make_settings(
         opened,
         images,

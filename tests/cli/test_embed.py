@@ -13,6 +13,7 @@ from PIL import Image
 
 from keras_dml.embeddings import load_embeddings
 from tests.cli.refusals import refused
+from tests.data.readers.test_cars196 import small_kit
 from tests.zygote import Forked
 
 HALF = ("--shard-size", "100", "--batch-size", "32")
@@ -307,3 +308,20 @@ def test_mistakes(command, finished_run, images, tmp_path, arguments, parts):
     refused(outcome, *parts)
     assert sorted(os.listdir(tmp_path)) == before
     assert os.listdir(tmp_path / "full") == ["thesis.txt"]
+
+
+def test_a_run_of_an_incomplete_data_set_embeds_one(command, run, images):
+    folder = run.parent / "cars"
+    small_kit(folder)
+    photo = next(images.rglob("*.png")).read_bytes()
+    for file in folder.rglob("*.jpg"):
+        file.write_bytes(photo)
+    arguments = ("embed", run, "cars196", "--data-dir", folder, "--output")
+    refused(command(*arguments, run.parent / "refused"), "allow_partial")
+    settings = (run / "config.yaml").read_text()
+    assert "allow_partial: false" in settings
+    (run / "config.yaml").write_text(
+        settings.replace("allow_partial: false", "allow_partial: true")
+    )
+    assert command(*arguments, run.parent / "vectors.npz").code == 0
+    assert len(load_embeddings(run.parent / "vectors.npz")) == 4

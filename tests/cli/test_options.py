@@ -69,7 +69,7 @@ def test_every_option_has_a_short_help(name):
     [
         ("compare", "plan", "with `--recipes` a source of data"),
         ("compare", "dry_run", "but what `--measure` finds"),
-        ("fit", "seed", "0, or the seed of --config"),
+        ("fit", "seed", "0, or that of a run that is trained again"),
         ("convert-weights", "force", "replace `--output`"),
         # These are values, one of them with the name of an option.
         ("fit", "freeze", "`weights` for the same"),
