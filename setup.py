@@ -40,6 +40,8 @@ EXTRAS = {
     "beam": ["apache-beam>=2.77,<3", "pyarrow>=17"],
     # Image networks of keras-hub, by `hub:PRESET`.
     "hub": ["keras-hub>=0.32,<0.33"],
+    # Runs on the Hugging Face Hub, by `keras-dml push`.
+    "push": ["huggingface-hub>=1.0,<3"],
     # Public weights of other frameworks, for `keras-dml convert-weights`.
     "convert": ["safetensors>=0.5"],
     # For clients of TensorFlow Serving; the SavedModel needs none of it.
@@ -54,6 +56,7 @@ USED = (
     "onnx",
     "parquet",
     "hub",
+    "push",
     "convert",
     "tuning",
 )
@@ -122,6 +125,7 @@ setup(
             *EXTRAS["parquet"],
             *EXTRAS["tuning"],
             *EXTRAS["convert"],
+            *EXTRAS["push"],
         ],
         "lint": ["ruff==0.17.5", "mypy==2.4.1", "types-PyYAML"],
         # The peer of the benchmarks; it needs PyTorch.

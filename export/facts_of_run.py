@@ -15,6 +15,7 @@ from keras_dml.run.batches import evaluation_batches
 from keras_dml.run.data import RunData
 from keras_dml.run.run_threshold import RunThreshold
 from keras_dml.run.trained_run import TrainedRun
+from keras_dml.wording import without_folders
 
 CALIBRATION_IMAGES = 200
 
@@ -36,6 +37,8 @@ def with_facts_of_run(
     config = run.config
     keys = ("dataset", "recipe", "backbone", "seed", "after")
     facts = {key: run.metrics[key] for key in keys}
+    for key in ("recipe", "backbone"):
+        facts[key] = without_folders(facts[key])
     # Then the results are those of the measured run.
     facts["final"] = run.metrics.get("final", False)
     facts["prefixes"] = run.metrics.get("prefixes", {})

@@ -1,6 +1,7 @@
 """The images that an exported index finds."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,21 @@ from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.embeddings.shard_folder import ShardFolder
 from keras_dml.errors import UsageError
 from keras_dml.run.trained_run import TrainedRun
+
+# Of LiteRT, and of LiteRT in version 0.1.
+GALLERY_FILES = ("references.bin", "gallery.bin")
+
+
+def holds_gallery(folder: Path, manifest: Mapping[str, Any]) -> bool:
+    """Whether an artifact holds embeddings of images, for a search.
+
+    Args:
+        folder: The artifact.
+        manifest: Its manifest.
+    """
+    return "index" in manifest or any(
+        (folder / name).exists() for name in GALLERY_FILES
+    )
 
 
 def read_gallery(

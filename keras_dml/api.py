@@ -22,6 +22,7 @@ from keras_dml.export import (
     exporter,
 )
 from keras_dml.fit_options import FitOptions, PathLike
+from keras_dml.push import push_run
 from keras_dml.report import write_report
 from keras_dml.run.conclusion import (
     conclusion,
@@ -29,6 +30,7 @@ from keras_dml.run.conclusion import (
     has_trained,
     is_kept,
     result_rows,
+    tested,
 )
 from keras_dml.run.evaluate import evaluate_run
 from keras_dml.run.final import FOLDER as FINAL
@@ -38,7 +40,6 @@ from keras_dml.run.folder import RunFolder
 from keras_dml.run.trained_run import TrainedRun
 from keras_dml.search.result import SearchResult
 from keras_dml.search.search import search_run
-from keras_dml.wording import source_title
 
 
 class Run(Brief, TrainedRun):
@@ -101,15 +102,13 @@ class Run(Brief, TrainedRun):
         """Writes `report.html` and returns its path."""
         return write_report(self, **options)
 
+    def push(self, repository: str, **options: Any) -> str:
+        """Uploads the run to the Hugging Face Hub; see `push_run`."""
+        return push_run(self, repository, **options)
+
     def tested(self) -> str:
         """Returns the data, the recipe and the test images as text."""
-        metrics = self.metrics
-        kind = "seen in training" if metrics["seen"] else "unseen in training"
-        return (
-            f"{source_title(metrics['dataset'])}, recipe {metrics['recipe']}: "
-            f"{metrics['num_queries']:,} queries, {metrics['test_classes']} "
-            f"classes {kind}"
-        )
+        return tested(self.metrics)
 
     def rows(self) -> list[dict[str, Any]]:
         """Returns one row per metric: before and after training, the gain."""
@@ -186,7 +185,7 @@ def fit(
             `stages.main.train.epochs=20`. In Python also a mapping of dotted
             keys to values. Defaults to none.
         seed: Seed of everything random. Defaults to `None`, which is 0, or
-            the seed of `config`.
+            that of a run that is trained again.
         output: The run folder. Defaults to `runs/SOURCE-RECIPE-SEED`.
         resume: Whether to continue an interrupted run. Defaults to `False`.
         **options: How long and how large to train, see `TrainingOptions`;

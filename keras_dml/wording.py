@@ -175,6 +175,18 @@ def source_title(source: str) -> str:
     return path.name or source
 
 
+def without_folders(name: str) -> str:
+    """Returns the name of a recipe or a network, not where its file is.
+
+    >>> without_folders("/home/ada/own.yaml:fast"), without_folders("hub:a/b")
+    ('own.yaml:fast', 'hub:b')
+    """
+    if "://" in name:
+        return name
+    kind = "hub:" if name.startswith("hub:") else ""
+    return kind + name.removeprefix(kind).rpartition("/")[2]
+
+
 def slug(*parts: object) -> str:
     """Returns a file name of lower-case letters, digits and hyphens.
 

@@ -28,6 +28,7 @@ ORDER = (
     "export",
     "embed",
     "report",
+    "push",
     "search",
     "tuning",
     "comparison",

@@ -31,6 +31,7 @@ PACKAGES = (
     "keras_dml.embed",
     "keras_dml.search",
     "keras_dml.report",
+    "keras_dml.push",
     "keras_dml.export",
     "keras_dml.config",
     "keras_dml.run",

@@ -44,6 +44,7 @@ COMMANDS = (
     (commands.report, USE, "report runs/shoes --open"),
     (commands.embed, USE, "embed runs/shoes ./photos --output photos.npz"),
     (commands.export, USE, "export runs/shoes --format litert --quantize int8"),
+    (commands.push, USE, "push runs/shoes ada/shoes --license apache-2.0"),
     (recipes, LOOK, "recipes triplet"),
     (backbones, LOOK, "backbones"),
     (datasets, LOOK, "datasets"),

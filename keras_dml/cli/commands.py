@@ -284,3 +284,16 @@ def export(**options: Any) -> None:
 
         result = export_run(**options)
     print_artifacts(result, options)
+
+
+@options_of(
+    "keras_dml.push.push:push_run",
+    names={"repository": "OWNER/NAME", "license_name": "--license"},
+)
+def push(**options: Any) -> None:
+    """Upload a run to the Hugging Face Hub, with a card of its results."""
+    with _starting_tensorflow():
+        from keras_dml.push import push_run
+
+        address = push_run(**options)
+    say(f"Pushed: {address}")

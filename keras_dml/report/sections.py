@@ -20,6 +20,7 @@ from keras_dml.report import embedding_map as maps
 from keras_dml.report.health import health_lines
 from keras_dml.report.thumbnails import Thumbnails
 from keras_dml.run.conclusion import (
+    CAVEATS,
     HEADLINE,
     LAST_EPOCH,
     columns,
@@ -33,22 +34,7 @@ from keras_dml.wording import percent
 SHOWN_RATES = (0.1, 0.01, 0.001)
 CONFUSIONS = 12
 FLAGS = {
-    "seen": (
-        "The test classes were seen in training; only their images are new. "
-        "Numbers on unseen classes are lower."
-    ),
-    "several_labels": (
-        "An image is right if it shares a label with the query. Labels that "
-        "training images have do not count, unless classes were seen."
-    ),
-    "partial": (
-        "Images of the published data set were missing. The numbers cannot "
-        "be compared with published ones."
-    ),
-    "oracle": (
-        "The result was chosen by looking at the test set, so it is better "
-        "than what to expect on new data."
-    ),
+    **CAVEATS,
     "final": (
         "The run trained on the test classes too. The numbers of this section "
         "are those of the measured run before it; the images and tables after "

@@ -3,11 +3,31 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keras_dml.wording import metric_title, percent
+from keras_dml.wording import metric_title, percent, source_title
 
 HEADLINE = "map@r"
 # What `selected_by` is in the metrics where no result chose the epoch.
 LAST_EPOCH = "last epoch"
+
+# What a reader of the results must know, by the flag in `metrics.json`.
+CAVEATS = {
+    "seen": (
+        "The test classes were seen in training; only their images are new. "
+        "Numbers on unseen classes are lower."
+    ),
+    "several_labels": (
+        "An image is right if it shares a label with the query. Labels that "
+        "training images have do not count, unless classes were seen."
+    ),
+    "partial": (
+        "Images of the published data set were missing. The numbers cannot "
+        "be compared with published ones."
+    ),
+    "oracle": (
+        "The result was chosen by looking at the test set, so it is better "
+        "than what to expect on new data."
+    ),
+}
 
 
 def columns(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
@@ -31,6 +51,20 @@ def columns(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
         "at the start": metrics["before"],
         "trained" if has_trained(metrics) else "kept": metrics["after"],
     }
+
+
+def tested(metrics: Mapping[str, Any]) -> str:
+    """Returns the data, the recipe and the test images as text.
+
+    Args:
+        metrics: The content of `metrics.json`.
+    """
+    kind = "seen in training" if metrics["seen"] else "unseen in training"
+    return (
+        f"{source_title(metrics['dataset'])}, recipe {metrics['recipe']}: "
+        f"{metrics['num_queries']:,} queries, {metrics['test_classes']} "
+        f"classes {kind}"
+    )
 
 
 def has_trained(metrics: Mapping[str, Any]) -> bool:
