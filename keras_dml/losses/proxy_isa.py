@@ -77,8 +77,8 @@ class ProxyISA(LogitsLoss):
     classes `C+` in the batch, the mean weight of the rows of a class; `W-`
     sums, over all classes, the mean weight of the rows of other classes, as the
     authors' code does: the paper names the rows of the class, which have no
-    negative weight. With all weights 1 the loss equals `ProxyAnchor`, and as there every row has the
-    value of the batch.
+    negative weight. With all weights 1 the loss equals `ProxyAnchor`, and as
+    there every row has the value of the batch.
 
     The loss has no state and no argument: it takes the output of
     `SampleAwareProxies`, which computes the weighted exponents.

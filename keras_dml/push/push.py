@@ -1,31 +1,18 @@
 """Uploads the files of a run to the Hugging Face Hub."""
 
 import json
-import os
-import re
-from collections.abc import Iterable, Iterator, Mapping
 from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-from keras_dml.config import RunConfig, dump_run_config
 from keras_dml.console import logger
-from keras_dml.data import readers
 from keras_dml.errors import RunError, UsageError, reason_of
-from keras_dml.export.artifact import REJECTED, ExportFolder, read_manifest
-from keras_dml.export.gallery import holds_gallery
-from keras_dml.push.card import model_card
-from keras_dml.run.folder import PATHS
+from keras_dml.push.files import CARD, files_of, stale
 from keras_dml.run.trained_run import TrainedRun
-from keras_dml.wording import counted, without_folders
+from keras_dml.wording import counted
 
-CARD = "README.md"
-# `export`, and one for each further size of the embeddings.
-EXPORTS = re.compile(r"(export(?:-\d+)?/[^/]+)/")
 # The Hub says that a repository is missing where the token may not see it.
 REFUSALS = {401, 403, 404}
-# Texts that an export takes from its run.
-NAMES = ("recipe", "backbone")
 
 
 def push_run(
@@ -71,6 +58,7 @@ def push_run(
     """
     hub = _import_hub()
     _check_name(repository)
+    trained = TrainedRun.of(run)
     token = hub.get_token()
     if token is None:
         raise UsageError(
@@ -78,10 +66,9 @@ def push_run(
             "Make one at https://huggingface.co/settings/tokens, then run `hf "
             "auth login`, or set the environment variable HF_TOKEN."
         )
-    trained = TrainedRun.of(run)
     # Raises if the file does not load, or is that of another run.
     _ = trained.embedder
-    files = dict(_files(trained, repository, license_name))
+    files = files_of(trained, repository, license_name)
     logger.info(
         "Pushing %s, %.1f MB, to %s ...",
         counted(len(files), "file"),
@@ -95,12 +82,12 @@ def push_run(
         api = hub.HfApi(token=token)
         address = api.create_repo(repository, private=not public, exist_ok=True)
         _check_visibility(api, repository, public)
-        stale = _stale(api.list_repo_files(repository), files)
+        old = stale(api.list_repo_files(repository), files)
         api.create_commit(
             repository,
             [
                 *starmap(hub.CommitOperationAdd, files.items()),
-                *map(hub.CommitOperationDelete, stale),
+                *map(hub.CommitOperationDelete, old),
             ],
             commit_message=message
             or f"Push {trained.folder.path.resolve().name}",
@@ -123,11 +110,6 @@ def push_run(
         reason = reason_of(error.__cause__ or error)
         raise _failure(repository, reason) from error
     return str(address)
-
-
-def _folder_name(run: TrainedRun) -> str:
-    # A path such as `.` has no name, but its place has one.
-    return run.folder.path.resolve().name
 
 
 def _failure(repository: str, reason: str) -> RunError:
@@ -192,97 +174,6 @@ def _check_visibility(api: Any, repository: str, public: bool) -> None:
             f"Received: {public}. Change its settings on the Hub, or the "
             "argument."
         )
-
-
-def _files(
-    run: TrainedRun, repository: str, license_name: str | None
-) -> Iterator[tuple[str, Path | bytes]]:
-    """Yields the path of each file in the repository, and its content."""
-    folder, exports = run.folder, _exports(run)
-    metrics = _public_names(run.metrics)
-    config = _without_paths(run, metrics)
-    card = model_card(config, metrics, repository, [*exports], license_name)
-    yield CARD, card.encode()
-    yield folder.record.name, dump_run_config(config).encode()
-    yield folder.metrics.name, json.dumps(metrics, indent=2).encode()
-    paths = [folder.embedder, *folder.path.glob("thresholds*.json")]
-    if folder.history.is_file():
-        paths.append(folder.history)
-    for place in exports.values():
-        paths += filter(Path.is_file, sorted(place.rglob("*")))
-    for path in paths:
-        place = path.resolve()
-        if not place.is_relative_to(folder.path.resolve()):
-            raise UsageError(
-                f"{path} must be a file of the run. Received: a link to "
-                f"{place}. Replace it by the file, or remove it."
-            )
-        yield path.relative_to(folder.path).as_posix(), path
-
-
-def _exports(run: TrainedRun) -> dict[str, Path]:
-    """Returns the exports that hold no gallery, by their paths in the run."""
-    found = {}
-    for place in sorted(run.folder.path.glob("export*/*")):
-        name = place.relative_to(run.folder.path).as_posix()
-        passing = place.name.startswith(".") or place.suffix == REJECTED
-        if passing or not EXPORTS.match(f"{name}/"):
-            continue
-        if not ExportFolder(place).exists:
-            continue
-        manifest = read_manifest(place)
-        if holds_gallery(place, manifest):
-            logger.warning(
-                "%s is left out: it holds the embeddings of a gallery.", place
-            )
-            continue
-        if _public_names(manifest) != manifest:
-            raise UsageError(
-                f"{place} must not name a folder of this machine. Received: "
-                f"{manifest['recipe']}, {manifest['backbone']}. Export the run "
-                "again."
-            )
-        found[name] = place
-    return found
-
-
-def _public_names(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns facts of a run without the folders above its files."""
-    names = {key: facts[key] for key in NAMES if key in facts}
-    return {
-        **facts,
-        **{key: without_folders(name) for key, name in names.items()},
-    }
-
-
-def _without_paths(run: TrainedRun, metrics: Mapping[str, Any]) -> RunConfig:
-    """Returns the settings without the folders above what they name."""
-    config = run.folder.load_config()
-    config = config.changed(
-        recipe=metrics["recipe"], model={"backbone": metrics["backbone"]}
-    )
-    for key in PATHS:
-        section, name = key.split(".")
-        value = getattr(getattr(config, section), name, None)
-        if value is None or readers.is_named(value):
-            continue
-        short = os.path.basename(value.rstrip("/"))
-        if key == "data.source":
-            # `.` had a name where the run trained.
-            short = metrics["dataset"]
-            if readers.is_named(short):
-                short = f"./{short}"
-        config = config.changed(**{section: {name: short}})
-    return config
-
-
-def _stale(present: Iterable[str], files: Mapping[str, Any]) -> Iterator[str]:
-    """Yields files of exports that an earlier push left and this one lacks."""
-    names = {*present}
-    for name in sorted(names - files.keys()):
-        export = EXPORTS.match(name)
-        if export and f"{export[1]}/manifest.json" in names:
-            yield name
 
 
 def _size(content: Path | bytes) -> int:

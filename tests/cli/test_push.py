@@ -15,7 +15,7 @@ import pytest
 from keras_dml import Run
 from keras_dml.config import dump_run_config, load_run_config
 from keras_dml.embed.embedder import ImageEmbedder
-from keras_dml.push import push
+from keras_dml.push.files import files_of
 from keras_dml.run.trained_run import TrainedRun
 from tests.cli.hub_server import OTHER_TOKEN, TOKEN, serving_hub
 from tests.cli.refusals import refused
@@ -126,7 +126,7 @@ def named(run):
 
 
 def test_of_paths_only_the_last_part_is_uploaded(named):
-    files = dict(push._files(TrainedRun(named), "ada/paint", None))
+    files = files_of(TrainedRun(named), "ada/paint", None)
     for name in ("README.md", "config.yaml", "metrics.json"):
         assert str(named.parent).encode() not in files[name], name
     pushed = named.parent / "pushed.yaml"

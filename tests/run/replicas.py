@@ -9,8 +9,13 @@ from pathlib import Path
 import keras_dml
 from tests.images import image_folder
 
-# Five steps, of which batch normalization has not yet made rounding grow.
-STEPS = ("sampling.steps_per_epoch=1", "stages.main.train.epochs=5")
+# Five steps of low rates: batch normalization has not yet made rounding grow.
+STEPS = (
+    "sampling.steps_per_epoch=1",
+    "stages.main.train.epochs=5",
+    "optimizer.backbone.lr=3e-4",
+    "optimizer.proxies.lr=1e-3",
+)
 # What a rest of images, of an epoch or of a memory could spoil.
 RESTS = (
     "sampling={kind: balanced, classes: 8, images: 4}",
