@@ -58,8 +58,8 @@ class Format(abc.ABC):
         title: Its name in messages.
         runs_on: Where it runs, in messages. Defaults to `""`.
         options: The fields of `ExportOptions` that only this format uses.
-        notes: Files that keras-dml writes next to the model, and that clients
-            may leave out.
+        notes: Files that keras-dml writes next to the model, on references,
+            and that clients may leave out.
     """
 
     name: ClassVar[str]

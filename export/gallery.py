@@ -8,10 +8,8 @@ from typing import Any
 from keras_dml.embeddings import EmbeddingSet, load_embeddings
 from keras_dml.embeddings.shard_folder import ShardFolder
 from keras_dml.errors import UsageError
+from keras_dml.export.formats import FORMATS
 from keras_dml.run.trained_run import TrainedRun
-
-# Of LiteRT, and of LiteRT in version 0.1.
-GALLERY_FILES = ("references.bin", "gallery.bin")
 
 
 def holds_gallery(folder: Path, manifest: Mapping[str, Any]) -> bool:
@@ -21,8 +19,10 @@ def holds_gallery(folder: Path, manifest: Mapping[str, Any]) -> bool:
         folder: The artifact.
         manifest: Its manifest.
     """
+    found = FORMATS.get(manifest["format"])
+    notes = found.notes if found else ()
     return "index" in manifest or any(
-        (folder / name).exists() for name in GALLERY_FILES
+        (folder / name).exists() for name in notes
     )
 
 

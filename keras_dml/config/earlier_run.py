@@ -15,7 +15,7 @@ EARLIER = "earlier run"
 # What stands for weights that a network has published.
 _PUBLISHED = ("imagenet", "preset")
 STEPS = "sampling.steps_per_epoch"
-_PHASE_EPOCHS = re.compile(r"stages\..*\.epochs")
+PHASE_EPOCHS = re.compile(r"stages\.[^.]+\.[^.]+\.epochs")
 
 
 def with_changes(
@@ -83,7 +83,7 @@ def _unsettled(
     if EPOCHS in old and minutes not in (None, old.get("minutes")):
         yield EPOCHS, None
         yield "passes", None
-    lengths = [*filter(_PHASE_EPOCHS.fullmatch, old)]
+    lengths = [*filter(PHASE_EPOCHS.fullmatch, old)]
     if any(old.get(key) != new.get(key) for key in ("minutes", *lengths)):
         if old.get("refit", False) is None:
             yield "refit", True

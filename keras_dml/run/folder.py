@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from keras_dml.claimed_folder import ClaimedFolder
 from keras_dml.config import RunConfig, dump_run_config, load_run_config
+from keras_dml.config.earlier_run import PHASE_EPOCHS, STEPS
 from keras_dml.config.merging import flatten
 from keras_dml.data import readers
 from keras_dml.errors import UsageError
@@ -21,13 +22,11 @@ from keras_dml.files import (
 from keras_dml.run.results import Results
 
 # What a run settles, or may do otherwise when it goes on, if it is left open.
-PHASE_EPOCHS = re.compile(r"stages\.[^.]+\.[^.]+\.epochs")
 OPEN = re.compile(
     r"data\.(natural_size|image_size|train_size|channels)|model\.weights|"
     r"augmentation\.(flip|resize)|evaluation\.every|refit|strategy|devices|"
     + PHASE_EPOCHS.pattern
 )
-STEPS = "sampling.steps_per_epoch"
 PATHS = {
     "data.source": readers.whole_source,
     "data.data_dir": readers.whole_path,

@@ -223,8 +223,8 @@ def _with_time(
     time = stage_time(config, index, data, pace, (refit, again), used)
     own = _open_steps(config) or 0
     shorter = own > FEWEST_STEPS
-    # Half of an epoch twice, the second time on more classes, gains more than
-    # a whole one.
+    # More classes gained more than more steps: docs/lab/photos.md, "Training
+    # once more with the validation classes".
     fewest = max(FEWEST_STEPS, math.ceil(steps / 2)) if shorter else steps
     if refit and time.steps(least) < fewest:
         config = config.changed(refit=None)
