@@ -13,6 +13,8 @@ from keras_dml.naming import shown
 
 # A generator may have no end.
 MOST_VALUES = 1000
+# Of a text, as of a path on Linux: each row takes as much as the longest.
+MOST_CHARACTERS = 4096
 
 
 def as_array(values: Any, name: str, wanted: str) -> np.ndarray:
@@ -86,7 +88,11 @@ def as_embeddings(
 
 def as_labels(labels: Any, num_rows: int, name: str) -> np.ndarray:
     """Returns a 1D array of integers or strings, one for each row."""
-    array = as_array(labels, name, "one integer or string a row")
+    wanted = "one integer or string a row"
+    if not isinstance(labels, list | tuple):
+        labels = as_array(labels, name, wanted)
+    check_texts(labels, name)
+    array = as_array(labels, name, wanted)
     of_shape(name, array, num_rows, advice="Give one for each embedding.")
     # NumPy would make strings of the integers of a list with both.
     listed = isinstance(labels, list | tuple) and array.dtype.kind == "U"
@@ -115,6 +121,29 @@ def as_labels(labels: Any, num_rows: int, name: str) -> np.ndarray:
         f"`{name}` must hold integers or strings. "
         f"Received: dtype={array.dtype}. Convert it first."
     )
+
+
+def check_texts(values: Any, name: str) -> None:
+    """Raises if one of the values is a text too long for an array.
+
+    Args:
+        values: Array, or list of anything.
+        name: String, the name of the argument in the error.
+
+    Raises:
+        UsageError: If a text has more than `MOST_CHARACTERS`.
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in "US":
+        longest = int(np.char.str_len(values).max(initial=0))
+    else:
+        lengths = (len(one) for one in values if isinstance(one, str | bytes))
+        longest = max(lengths, default=0)
+    if longest > MOST_CHARACTERS:
+        raise UsageError(
+            f"`{name}` must hold texts of at most {MOST_CHARACTERS:,} "
+            f"characters. Received: one of {longest:,}. Shorten it, for each "
+            "row of an array takes as much memory as the longest."
+        )
 
 
 def _of_one_kind(values: list, array: np.ndarray, name: str) -> np.ndarray:

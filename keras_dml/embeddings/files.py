@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from keras_dml.checks import a_path, one_of, require
+from keras_dml.embeddings.checks import check_texts
 from keras_dml.embeddings.embedding_set import EmbeddingSet, split_names
 from keras_dml.errors import UsageError, reason_of
 from keras_dml.files import replacing
@@ -190,13 +191,14 @@ def import_parquet() -> Any:
     return pyarrow.parquet
 
 
-def _as_texts(column: Any) -> np.ndarray:
+def _as_texts(column: Any, name: str) -> np.ndarray:
     if column.null_count:
         raise ValueError("a row without a text")
     # A column of numbers is none yet.
     column = column.combine_chunks().dictionary_encode()
-    texts = np.asarray(column.dictionary.to_pylist(), str)
-    # Each takes as much as the longest.
+    listed = column.dictionary.to_pylist()
+    check_texts(listed, name)
+    texts = np.asarray(listed, str)
     check_fits(len(column) * texts.dtype.itemsize)
     return texts[column.indices.to_numpy()]
 
@@ -247,7 +249,7 @@ def _read_parquet(path: str | os.PathLike[str]) -> EmbeddingSet:
         )
         values = _as_rows(table["embedding"])
         words = {
-            name: _as_texts(table[name])
+            name: _as_texts(table[name], name)
             for name in _WORDS
             if name == "id" or name in table.column_names
         }

@@ -32,3 +32,11 @@ def test_texts_of_tensorflow_are_strings():
 def test_other_objects_are_refused(values, message):
     with pytest.raises(UsageError, match=message):
         as_labels(np.array(values, object), 2, "labels")
+
+
+@pytest.mark.parametrize("kind", [list, np.asarray, tf.constant])
+@pytest.mark.parametrize("longest", ["x" * 4097, b"x" * 4097])
+def test_a_text_longer_than_any_path_is_refused(kind, longest):
+    as_labels(kind([longest[:4096], longest[:1]]), 2, "ids")
+    with pytest.raises(UsageError, match="at most 4,096 .* one of 4,097"):
+        as_labels(kind([longest, longest[:1]]), 2, "ids")

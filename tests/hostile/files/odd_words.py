@@ -67,7 +67,7 @@ def _evaluations():
     yield Case(
         "labels of Parquet that take 4 GB",
         ("evaluate", "--embeddings", "<run>/odd.parquet"),
-        "texts that take",
+        "Received: one of 20,000",
         harm=_long_labels,
         apart=True,
     )
