@@ -133,10 +133,13 @@ def check_texts(values: Any, name: str) -> None:
     Raises:
         UsageError: If a text has more than `MOST_CHARACTERS`.
     """
-    if isinstance(values, np.ndarray) and values.dtype.kind in "US":
+    kind = values.dtype.kind if isinstance(values, np.ndarray) else "O"
+    longest = 0
+    if kind in "US":
         longest = int(np.char.str_len(values).max(initial=0))
-    else:
-        lengths = (len(one) for one in values if isinstance(one, str | bytes))
+    elif kind == "O":
+        flat = values.flat if isinstance(values, np.ndarray) else values
+        lengths = (len(one) for one in flat if isinstance(one, str | bytes))
         longest = max(lengths, default=0)
     if longest > MOST_CHARACTERS:
         raise UsageError(

@@ -40,3 +40,9 @@ def test_a_text_longer_than_any_path_is_refused(kind, longest):
     as_labels(kind([longest[:4096], longest[:1]]), 2, "ids")
     with pytest.raises(UsageError, match="at most 4,096 .* one of 4,097"):
         as_labels(kind([longest, longest[:1]]), 2, "ids")
+
+
+@pytest.mark.parametrize("one", [3, "a", None, np.array("a", object)])
+def test_a_single_value_is_no_row(one):
+    with pytest.raises(UsageError, match="`ids`"):
+        as_labels(one, 3, "ids")
