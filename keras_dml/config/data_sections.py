@@ -30,7 +30,8 @@ class DataConfig(Section):
 
     Without `image_size`, images are as large as the network was designed for,
     but photos smaller than that grow by at most the factor `enlarge`; the side
-    that they would have without growing is the `natural_size`. Training
+    that they would have without growing is the `natural_size`. Where embedding
+    them would take more than half of the `minutes`, they are smaller. Training
     images have `train_share` of that side: a network that is trained on
     smaller images sees objects as large as in tests, since training crops
     enlarge them, and learns faster.
@@ -46,8 +47,10 @@ class DataConfig(Section):
     the test classes. `validation: test` chooses the epoch on the test classes
     themselves; such results are labeled `oracle`. Classes of two images or more
     validate if at least `validation_from` classes train; if fewer do, the share
-    `validation_images` of the images of each class validates. With `folds`,
-    the classes of the fold number `fold` validate instead of a
+    `validation_images` of the images of each class validates. At most
+    `max_validation_images` do: of fewer classes where each would have less
+    than five, else some of each class, spread evenly. With `folds`, the
+    classes of the fold number `fold` validate instead of a
     `validation_fraction`.
     """
 
@@ -70,6 +73,7 @@ class DataConfig(Section):
     validation_fraction: Fraction = 0.1
     validation_from: Annotated[int, Field(ge=4, le=10**9)] = 20
     validation_images: Fraction | None = None
+    max_validation_images: Annotated[int, Field(ge=10, le=10**9)] | None = None
     folds: Annotated[int, Field(ge=2, le=1000)] | None = None
     fold: Steps | None = None
     fold_split: Literal["random", "contiguous"] = "random"

@@ -16,6 +16,9 @@ from keras_dml.data.image_tree import composed
 from keras_dml.errors import UsageError
 from keras_dml.evaluation.labels import as_label_sets, has_label
 
+# Of how many images a class must have to be measured well.
+_ENOUGH_IMAGES = 5
+
 
 def class_disjoint(
     labels,
@@ -76,7 +79,11 @@ def class_disjoint(
 
 
 def hold_out_classes(
-    labels, fraction: float = 0.1, seed: int = 0, least: int = 20
+    labels,
+    fraction: float = 0.1,
+    seed: int = 0,
+    least: int = 20,
+    max_images: int | None = None,
 ) -> np.ndarray:
     """Draws the classes whose images validate.
 
@@ -93,6 +100,9 @@ def hold_out_classes(
         seed: Non-negative integer. Defaults to `0`.
         least: Integer, the smallest number of classes of which some can be
             spared. Defaults to `20`.
+        max_images: Integer, the number of images that will be measured, at
+            least five of a class: no more than a fifth as many classes are
+            drawn. Defaults to `None`, any number.
 
     Returns:
         Sorted array of the held-out labels.
@@ -108,9 +118,50 @@ def hold_out_classes(
     in_interval("fraction", fraction, 0, 1)
     if len(classes) < least or len(several) < 4:
         return classes[:0]
-    count = min(max(2, _ceiling(fraction * len(several))), len(several) - 2)
+    count = _ceiling(fraction * len(several))
+    if max_images is not None:
+        count = min(count, max_images // _ENOUGH_IMAGES)
+    count = min(max(2, count), len(several) - 2)
     generator = np.random.default_rng(seed)
     return np.sort(generator.choice(several, count, replace=False))
+
+
+def spread_images(labels, max_images: int) -> np.ndarray:
+    """Marks images that stand for all, spread evenly over the classes.
+
+    Every class has as many, or all of its images if it has fewer. Of more
+    classes than a fifth of `max_images` some are left out.
+
+    Args:
+        labels: Integer array `(n,)`, or boolean matrix `(n, classes)`, whose
+            images are spread evenly over all.
+        max_images: Integer, the most images to mark.
+
+    Returns:
+        Boolean array `(n,)`.
+
+    Example:
+
+    >>> spread_images([0] * 6 + [1], 5).tolist()
+    [True, False, True, False, True, True, True]
+    """
+    labels = np.asarray(labels)
+    kept = np.full(len(labels), len(labels) <= max_images)
+    if kept.all():
+        return kept
+    if labels.ndim > 1:
+        kept[_spread(np.arange(len(labels)), max_images)] = True
+        return kept
+    classes, counts = np.unique(labels, return_counts=True)
+    chosen = _spread(
+        np.arange(len(classes)), max(1, max_images // _ENOUGH_IMAGES)
+    )
+    sizes = np.arange(counts.max(initial=0) + 1)
+    totals = np.minimum(counts[chosen], sizes[:, None]).sum(axis=1)
+    most = int(np.flatnonzero(totals <= max_images)[-1])
+    for label in classes[chosen]:
+        kept[_spread(np.flatnonzero(labels == label), most)] = True
+    return kept
 
 
 def first_half(labels) -> np.ndarray:
@@ -188,8 +239,7 @@ def spread_classes(labels, split, max_classes: int) -> dict[str, np.ndarray]:
         present = _present(labels[split == name])
         share = round(max_classes * len(present) / max(total, 1))
         count = min(max(share, 2), len(present))
-        places = np.linspace(0, len(present) - 1, count).round().astype(int)
-        chosen[name] = present[places]
+        chosen[name] = _spread(present, count)
     return chosen
 
 
@@ -226,6 +276,13 @@ def within_classes(labels, fraction: float = 0.5, seed: int = 0) -> np.ndarray:
         split[left[:missing]] = "train"
         split[left[missing:]] = "test"
     return split
+
+
+def _spread(values: np.ndarray, count: int) -> np.ndarray:
+    """Returns so many of some values, evenly spread, or all if fewer."""
+    count = min(count, len(values))
+    places = np.linspace(0, len(values) - 1, count).round().astype(int)
+    return values[places]
 
 
 def _present(labels) -> np.ndarray:

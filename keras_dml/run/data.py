@@ -147,6 +147,8 @@ def _split_stage(
             fits = np.ones(len(train), bool)
         share = config.data.validation_images
         if fits.all() and share is not None:
+            most = config.data.max_validation_images
+            share = min(share, (most or len(train)) / len(train))
             fits = _without_some_images(train, share, config.seed)
             held_out = "images"
     if fits.all():
@@ -154,6 +156,10 @@ def _split_stage(
     fit, validation = train.select(fits), train.select(~fits)
     if held_out == "classes":
         validation = validation.without_classes_of(fit)
+        most = config.data.max_validation_images
+        if most is not None:
+            some = splits.spread_images(validation.labels, most)
+            validation = validation.select(some)
     return StageData(fit.relabeled(), validation.relabeled(), held_out)
 
 
@@ -166,6 +172,7 @@ def _held_out(labels: np.ndarray, config: RunConfig) -> np.ndarray:
             settings.validation_fraction,
             config.seed,
             settings.validation_from,
+            settings.max_validation_images,
         )
     assert settings.fold is not None
     return fold_classes(

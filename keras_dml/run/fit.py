@@ -179,11 +179,24 @@ def _begin(
 ) -> Training:
     """Checks a run and builds its models, then makes its folder."""
     replicas = strategy.num_replicas_in_sync
-    config = settle(config, data)
-    check_stages(config, data, replicas)
+    settled = settle(config, data)
+    check_stages(settled, data, replicas)
     # What one worker lacks, the others would wait for.
-    distribute.together(lambda: _check_weights(config))
-    training = Training(config, data, folder, strategy, request)
-    distribute.together(lambda: create_run(folder, config, request.resume))
-    logger.info(overview(config, data, folder, replicas))
+    distribute.together(lambda: _check_weights(settled))
+    training = Training(settled, data, folder, strategy, request)
+    if config.data.image_size is None:
+        size, former = training.affordable_size(), settled.data.image_size
+        if size != former:
+            logger.warning(
+                "Images have %d pixels instead of %d, for embedding those "
+                "would take most of the %g minutes. Set `data.image_size` to "
+                "keep them, and give the run more `minutes`.",
+                size,
+                former,
+                config.minutes,
+            )
+            settled = settle(config.changed(data={"image_size": size}), data)
+            training = Training(settled, data, folder, strategy, request)
+    distribute.together(lambda: create_run(folder, settled, request.resume))
+    logger.info(overview(settled, data, folder, replicas))
     return training

@@ -9,6 +9,8 @@ from keras_dml.run.cached_features import VIEWS
 from keras_dml.run.data import StageData
 from keras_dml.run.models import trains_on_features
 from keras_dml.run.pace import TrainingPace
+from keras_dml.run.settling import LEAST_TRAIN_SIZE, STRIDE
+from keras_dml.run.start import MOST_IMAGES
 
 # The least and the most validations of a planned training, by
 # `evaluation.select`: they choose the epoch, or only draw a curve.
@@ -19,6 +21,8 @@ EXPORT_SECONDS = 50.0
 # How often a run embeds its validation images for the page. The interpolation
 # embeds them once for each share.
 PAGE_PASSES = 1
+# Larger images help less than a training: docs/lab/photos.md, "Many photos".
+EMBEDDING_SHARE = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +121,45 @@ def stage_time(
         every=config.evaluation.every,
         most=VALIDATIONS[config.evaluation.select][1],
     )
+
+
+def affordable_size(
+    config: RunConfig, data: StageData, test_images: int, image: float
+) -> int:
+    """Returns the side of images whose embedding takes half of the minutes.
+
+    Args:
+        config: The settled configuration, with `minutes`.
+        data: Images of the first stage.
+        test_images: Number of test images of the run.
+        image: Seconds to embed an image of the size that is settled.
+
+    Returns:
+        That size if the minutes are enough, else the largest multiple of 32
+        for which they are, but at least 128.
+    """
+    assert config.minutes is not None and config.data.image_size is not None
+    size, settings = config.data.image_size, config.evaluation
+    # Before the training and after it.
+    embedded = 2 * test_images
+    if trains_on_features(config):
+        embedded += VIEWS * len(data.fit)
+    else:
+        embedded += min(len(data.fit), MOST_IMAGES)
+        if data.validation is not None:
+            shares = {*settings.interpolate} - {0.0}
+            curve = VALIDATIONS[settings.select][1]
+            # Once for the start.
+            passes = 1 + curve + len(shares) + PAGE_PASSES
+            embedded += passes * len(data.validation)
+    if config.final == "all":
+        embedded += 2 * test_images + MOST_IMAGES
+    allowed = EMBEDDING_SHARE * 60 * config.minutes
+    largest = (size - 1) // STRIDE * STRIDE
+    for side in (size, *range(largest, LEAST_TRAIN_SIZE - 1, -STRIDE)):
+        if embedded * image * (side / size) ** 2 <= allowed:
+            return side
+    return min(size, LEAST_TRAIN_SIZE)
 
 
 def has_open_phase(stage: StageConfig) -> bool:

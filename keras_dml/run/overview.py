@@ -33,7 +33,8 @@ def overview(
         name = f" ({stage.name})" if len(config.stages) > 1 else ""
         parts = stage_data(data, stage, config)
         lines.append((f"Train{name}", _amount(parts.fit)))
-        lines.append((f"Validate{name}", _validates(parts, stage, config)))
+        validates = _validates(parts, stage, config, data.train)
+        lines.append((f"Validate{name}", validates))
     if may_refit(config, parts):
         everything = _amount(data.train)
         refit = (
@@ -132,8 +133,10 @@ def _recipe(config: RunConfig) -> str:
     )
 
 
-def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
-    """Returns what validates, or why nothing does."""
+def _validates(
+    parts: StageData, stage: StageConfig, config: RunConfig, train: Manifest
+) -> str:
+    """Returns which of the training images validate, or why none does."""
     if parts.validation is not None:
         use = "show how well it goes; the last epoch is kept"
         if config.evaluation.interpolate:
@@ -145,7 +148,12 @@ def _validates(parts: StageData, stage: StageConfig, config: RunConfig) -> str:
             "images": "; other images of these classes train",
             "test": ", the test images: results are optimistic",
         }
-        return _amount(parts.validation) + kind[parts.held_out]
+        amount = _amount(parts.validation)
+        spared = len(train) - len(upright(parts.fit))
+        by_class = parts.held_out == "classes" and stage.classes == "fit"
+        if by_class and spared > len(parts.validation):
+            amount = amount.replace(" images", f" of {spared:,} images", 1)
+        return amount + kind[parts.held_out]
     number = upright(parts.fit).num_classes
     views = config.sampling.kind == "views"
     why = "too few classes have two images of their own to leave some out"

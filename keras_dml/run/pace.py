@@ -104,8 +104,7 @@ def measure_pace(
     trainer, fit = models.trainer, data.fit
     steps = len(make_sampler(fit, config)(0))
     if image_seconds is None:
-        images = fit.select(np.arange(min(len(fit), TIMED_IMAGES)))
-        image_seconds = _seconds(models, images, config)
+        image_seconds = embedding_seconds(models.embedder, fit, config)
     phases = [one for one in config.stages[index].phases if one.epochs is None]
     phase = main_phase(phases, [one.share for one in phases])
     before = [np.array(variable) for variable in trainer.variables]
@@ -212,9 +211,18 @@ def _keeping(
     return first, missing * first * len(rows[0])
 
 
-def _seconds(models: Models, images: Manifest, config: RunConfig) -> float:
-    """Returns the seconds to embed an image, from its file to its vector."""
-    forward = forward_function(models.embedder)
+def embedding_seconds(
+    model: keras.Model, images: Manifest, config: RunConfig
+) -> float:
+    """Returns the seconds to embed an image, from its file to its vector.
+
+    Args:
+        model: The embedder, or its network.
+        images: Images, of which the first are embedded.
+        config: The configuration.
+    """
+    forward = forward_function(model)
+    images = images.select(np.arange(min(len(images), TIMED_IMAGES)))
     batches = evaluation_batches(images, config)
     for inputs, _ in batches.take(1):
         forward(inputs["image"])  # traces the graph

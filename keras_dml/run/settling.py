@@ -33,13 +33,13 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
         training is known.
     """
     backbone = get_backbone(config.model.backbone)
+    several = has_several_sizes(backbone)
     weights = config.model.weights
     if weights == "auto":
         weights = backbone.pretrained
     settings = config.data
     natural = settings.natural_size or natural_size(data.train, backbone)
     size = settings.image_size or _image_size(natural, backbone, settings)
-    several = backbone.any_size and not backbone.fixed_size
     channels = settings.channels
     if channels is None:
         gray = (
@@ -69,6 +69,15 @@ def settle(config: RunConfig, data: RunData) -> RunConfig:
             "resize": config.augmentation.resize or size,
         },
     )
+
+
+def has_several_sizes(backbone: Backbone) -> bool:
+    """Whether a network also takes images of other sizes than it was made for.
+
+    Args:
+        backbone: The network.
+    """
+    return backbone.any_size and not backbone.fixed_size
 
 
 def natural_size(manifest: Manifest, backbone: Backbone) -> int:

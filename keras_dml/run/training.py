@@ -10,7 +10,11 @@ from keras_dml import distribute
 from keras_dml.config import RunConfig, StageConfig
 from keras_dml.console import logger
 from keras_dml.errors import RunError
-from keras_dml.models import forward_function, pooled_features
+from keras_dml.models import (
+    forward_function,
+    get_backbone,
+    pooled_features,
+)
 from keras_dml.run.batches import sampling_warnings
 from keras_dml.run.cached_features import CachedFeatures
 from keras_dml.run.checkpoint import load_checkpoint, save_checkpoint
@@ -30,9 +34,13 @@ from keras_dml.run.length import (
 )
 from keras_dml.run.measure import embed, write_per_query
 from keras_dml.run.memory import check_activations
-from keras_dml.run.minutes import has_open_phase
+from keras_dml.run.minutes import affordable_size, has_open_phase
 from keras_dml.run.models import Models, build_models, trains_on_features
-from keras_dml.run.pace import TrainingPace, measure_pace
+from keras_dml.run.pace import (
+    TrainingPace,
+    embedding_seconds,
+    measure_pace,
+)
 from keras_dml.run.phases import StageTrainer
 from keras_dml.run.progress import legend
 from keras_dml.run.recorder import RunState
@@ -45,6 +53,7 @@ from keras_dml.run.refit import (
 )
 from keras_dml.run.request import Request
 from keras_dml.run.same_images import check_begun_with
+from keras_dml.run.settling import has_several_sizes
 from keras_dml.run.stage_checks import (
     warn_about_late_starts,
     warn_about_section,
@@ -92,6 +101,24 @@ class Training:
         with self.timing.part("build"):
             self.models = self._build(stage)
         check_activations(config, stage.fit, self.models.trainer)
+
+    def affordable_size(self) -> int | None:
+        """Returns the side of images whose embedding the minutes allow."""
+        config, size = self.config, self.config.data.image_size
+        if (
+            config.minutes is None
+            or config.model.weights == "none"
+            or not any(map(has_open_phase, config.stages))
+            or not has_several_sizes(get_backbone(config.model.backbone))
+        ):
+            return size
+        data = self._stage_data()
+        with self.timing.part("pace"):
+            seconds = embedding_seconds(
+                pooled_features(self.models.embedder), data.fit, config
+            )
+        slowest = max(distribute.gather(seconds))
+        return affordable_size(config, data, len(self.data.test), slowest)
 
     def _checked(self, saved: dict[str, Any]) -> RunState:
         """Returns the state in a checkpoint, if it is one of this run."""

@@ -6,6 +6,7 @@ from keras_dml.data.splits import (
     first_half,
     hold_out_classes,
     some_classes,
+    spread_images,
     within_classes,
 )
 from keras_dml.errors import UsageError
@@ -206,6 +207,43 @@ def label_sets(generator, classes=12, images=60, most=3):
         count = generator.integers(1, most + 1)
         row[generator.choice(classes, count, replace=False)] = True
     return matrix
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_some_images_stand_for_all_evenly(seed):
+    generator = np.random.default_rng(seed)
+    counts = generator.integers(1, 60, generator.integers(1, 80))
+    labels = generator.permutation(np.repeat(np.arange(len(counts)), counts))
+    most = int(generator.integers(10, 1200))
+    kept = np.bincount(labels[spread_images(labels, most)])
+    present = kept[kept > 0]
+    counts = counts[: len(kept)][kept > 0]
+    full = min(len(labels), most)
+    assert kept.sum() <= full
+    # As many classes as can have five images each.
+    assert len(present) >= min(len(np.unique(labels)), most // 5)
+    # All of a class, or as many as the others: one more would be too many.
+    largest = present.max()
+    np.testing.assert_array_equal(present, np.minimum(counts, largest))
+    if (counts > largest).any():
+        assert np.minimum(counts, largest + 1).sum() > most
+
+
+def test_some_images_of_several_labels_are_spread_over_all():
+    labels = label_sets(np.random.default_rng(0))
+    kept = np.flatnonzero(spread_images(labels, 11))
+    assert len(kept) == 11
+    assert kept[0] == 0 and kept[-1] == len(labels) - 1
+    assert np.ptp(np.diff(kept)) <= 1
+
+
+def test_no_more_classes_are_held_out_than_can_be_measured():
+    labels = np.repeat(np.arange(1000), 3)
+    assert len(hold_out_classes(labels, 0.2)) == 200
+    assert len(hold_out_classes(labels, 0.2, max_images=600)) == 120
+    assert len(hold_out_classes(labels, 0.2, max_images=10)) == 2
+    few = hold_out_classes(labels[:300], 0.2, max_images=600)
+    np.testing.assert_array_equal(few, hold_out_classes(labels[:300], 0.2))
 
 
 @pytest.mark.parametrize("seed", range(5))

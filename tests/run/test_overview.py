@@ -107,6 +107,14 @@ def test_what_is_kept_where_nothing_validates(shares, kept):
     assert said["Validate"].endswith(f". {kept}")
 
 
+def test_of_many_images_some_validate():
+    given = ["data.validation_from=6", "data.max_validation_images=20"]
+    said = lines(*given, "data.validation_fraction=0.2")["Validate"]
+    assert said.startswith("18 of 30 images of 3 classes, not trained on: ")
+    said = lines("data.validation_from=6")["Validate"]
+    assert said.startswith("30 images of 3 classes, not trained on: ")
+
+
 def test_classes_that_only_validate_are_not_called_seen():
     seen = dataclasses.replace(DATA, seen=True)
     said = lines("data.validation_from=6", data=seen)["Test"]

@@ -9,6 +9,7 @@ from PIL import Image
 from keras_dml.config import flags_of, load_run_config, resolve
 from keras_dml.config.resolve import again
 from keras_dml.embed.embedder import ImageEmbedder
+from keras_dml.models.weights import build_with_weights
 from keras_dml.run import fit as training
 from keras_dml.run import minutes
 from keras_dml.run import training as steps
@@ -107,6 +108,32 @@ def test_a_resumed_run_keeps_its_plan(source, steady, tmp_path, monkeypatch):
     assert epochs_of(folder) == 2 * (1 + metrics["refit"])
     stored = load_run_config(folder / "config.yaml")
     assert stored.sampling.steps_per_epoch == 4
+
+
+@pytest.mark.slow
+def test_images_that_would_take_most_of_the_minutes_are_smaller(
+    source, steady, tmp_path, monkeypatch
+):
+    """And stay so in a run of the same settings, on whatever machine."""
+    weights = tmp_path / "mobilenet_v2.weights.h5"
+    network = build_with_weights("mobilenet_v2", (32, 32, 3), "none")
+    network.save_weights(weights)
+    monkeypatch.setattr(minutes, "LEAST_TRAIN_SIZE", 32)
+    monkeypatch.setattr(steps, "embedding_seconds", lambda *_: 1.0)
+    config = settings(
+        source, backbone="mobilenet_v2", weights=weights, minutes=0.1
+    )
+    first, second = tmp_path / "first", tmp_path / "second"
+    training.fit(config, first)
+    stored = load_run_config(first / "config.yaml")
+    assert stored.data.image_size == stored.augmentation.resize == 32
+    said = "Images have 32 pixels instead of 64"
+    assert said in (first / "log.txt").read_text()
+
+    monkeypatch.delattr(steps, "embedding_seconds")
+    training.fit(again(first / "config.yaml"), second)
+    assert load_run_config(second / "config.yaml") == stored
+    assert said not in (second / "log.txt").read_text()
 
 
 @pytest.mark.slow

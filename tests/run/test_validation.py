@@ -69,6 +69,23 @@ def test_all_images_train_where_fewer_than_two_classes_could_validate(images):
     assert len(stage.fit) == np.sum([images] * 4 if images == 4 else images)
 
 
+@pytest.mark.parametrize(
+    ("classes", "images", "validate", "each", "fit"),
+    [
+        (100, 100, 20, 30, 80 * 100),
+        (3000, 5, 120, 5, 2880 * 5),
+        # Images of the same classes validate, and all others train.
+        (4, 2000, 4, 150, 4 * 1850),
+    ],
+)
+def test_of_many_images_few_validate(classes, images, validate, each, fit):
+    """Those of 10,000 photos took most of the ten minutes."""
+    stage = parts(classes, images)
+    assert np.bincount(stage.validation.labels).tolist() == [each] * validate
+    assert len(stage.fit) == fit
+    assert stage.held_out == ("images" if classes == 4 else "classes")
+
+
 def test_a_network_from_scratch_needs_twenty_classes():
     scratch = {"model": {"backbone": "mobilenet_v2", "weights": "none"}}
     assert parts(19, flags=scratch).held_out == "nothing"
