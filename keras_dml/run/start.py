@@ -36,6 +36,15 @@ class StartFeatures:
         self._config = config
         self._rows: dict[str, np.ndarray] = {}
 
+    def among(self, images: Manifest) -> Manifest:
+        """Returns the images whose features are known.
+
+        Args:
+            images: The images.
+        """
+        known = [name in self._rows for name in images.ids.tolist()]
+        return images.select(np.array(known, bool))
+
     def of(self, embedder: keras.Model, images: Manifest) -> np.ndarray:
         """Returns the features of images, in their order.
 
@@ -71,10 +80,10 @@ def start_from_features(
         config: The settled configuration.
         known: `StartFeatures`, which keeps the features. Defaults to `None`,
             new ones.
-        earlier: Images of the stage that this one repeats. A resumed run
-            computes their features first, in the batches in which a run
-            without a break did: the last digits depend on them. Defaults to
-            `None`.
+        earlier: Images of the stage that this one repeats, whose features
+            say enough. A resumed run computes them first, in the batches in
+            which a run without a break did: the last digits depend on them.
+            Defaults to `None`.
 
     Returns:
         The shrinkage, or `None` if the head stays random.
@@ -102,6 +111,9 @@ def start_from_features(
         known.of(models.embedder, chosen(earlier.fit))
         if earlier.validation is not None:
             known.of(models.embedder, earlier.validation)
+        again = known.among(data.fit)
+        if candidates and again.num_classes == data.fit.num_classes:
+            images = again
     features = known.of(models.embedder, images)
     shrinkage = None
     if candidates:

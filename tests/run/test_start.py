@@ -93,6 +93,32 @@ def test_a_repetition_that_is_resumed_embeds_in_the_batches_of_the_first(
     assert calls == [first.fit.ids.tolist(), first.validation.ids.tolist()]
 
 
+@pytest.mark.parametrize("classes", [3, 0])
+def test_a_repetition_starts_from_the_images_that_are_known(
+    monkeypatch, classes
+):
+    """Others are looked at where these are not of every class."""
+    everything = made_up.manifest()
+    validates = everything.labels >= 9
+    first = StageData(
+        everything.select(~validates).relabeled(),
+        everything.select(validates).relabeled() if classes else None,
+    )
+    monkeypatch.setattr(start, "MOST_IMAGES", 60)
+    config = made_up.settings("model.whitening=[0.1]")
+    known = start.StartFeatures(config)
+    models = made_up.models()
+    start_from_features(made_up.models(9), first, config, known)
+    seen = 60 + 10 * classes
+    if classes:
+        known.of(models.embedder, first.validation)
+    assert len(known.among(everything)) == seen
+    again = StageData(everything, None)
+    start_from_features(models, again, config, known, first)
+    found = len(known.among(everything))
+    assert found == seen if classes else found > seen
+
+
 def test_proxies_start_at_the_means_of_their_classes():
     models, data = made_up.models(), made_up.stage()
     config = made_up.settings("model.proxies.class_means=true")
