@@ -217,9 +217,11 @@ def conclusion(metrics: Mapping[str, Any]) -> list[str]:
             f"classes {'chose the weights' if chose else 'validated'}."
         )
     if metrics.get("validated_on") == "nothing" and metrics["interpolation"]:
+        share = metrics["interpolation"]["share"]
+        part = "" if share == 1 else f", so {percent(share)} of it was taken"
         sentences.append(
-            "Nothing was held out of the training: only the test images say "
-            "whether it helped."
+            f"Nothing was held out of the training{part}: only the test images "
+            "say whether it helped."
         )
     return sentences
 

@@ -189,8 +189,8 @@ def _begin(
         if size != former:
             logger.warning(
                 "Images have %d pixels instead of %d, for embedding those "
-                "would take most of the %g minutes. Set `data.image_size` to "
-                "keep them, and give the run more `minutes`.",
+                "would take most of the %g minutes. More `minutes` keep them "
+                "large, and so does an `image_size`.",
                 size,
                 former,
                 config.minutes,

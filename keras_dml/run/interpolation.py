@@ -64,8 +64,8 @@ def interpolate(
     features beyond chance, whether images or classes are drawn (99 %), the
     pretrained network is kept, and the features become the embedding.
 
-    Without validation images `a` is the largest share. If that is 0 and the
-    head did not start as a whitening, the pretrained network is kept.
+    Without validation images `a` is that of `unvalidated_share`. If it is 0
+    and the head did not start as a whitening, the pretrained network is kept.
 
     Args:
         embedder: The trained embedder; its weights are changed in place.
@@ -84,7 +84,7 @@ def interpolate(
     monitor = config.evaluation.monitor
     trained = [np.array(variable) for variable in embedder.variables]
     if data.validation is None:
-        share = max(config.evaluation.interpolate)
+        share = unvalidated_share(config.evaluation.interpolate)
         _assign(embedder, start, trained, share)
         kept = share == 0 and not config.model.whitening
         found = {"share": share, "kept": kept, "values": {}}
@@ -150,6 +150,24 @@ def interpolate(
         "lower": lower,
     }
     return Choice(embedder, record, features if kept else rows[best])
+
+
+def unvalidated_share(shares: Sequence[float]) -> float:
+    """Returns the share of the way to keep where no image validates.
+
+    It is the middle one, for the end of a training may be worse than its
+    start, and nothing would tell: docs/lab/photos.md, "Nothing validates".
+
+    Args:
+        shares: The shares of `evaluation.interpolate`, at least one.
+
+    Example:
+
+    >>> unvalidated_share([0.0, 0.25, 0.5, 0.75, 1.0]), unvalidated_share([1.0])
+    (0.5, 1.0)
+    """
+    ordered = sorted({*shares})
+    return ordered[len(ordered) // 2]
 
 
 def _mixture(share: float) -> str:

@@ -9,6 +9,7 @@ from keras_dml.data.made_classes import upright
 from keras_dml.data.manifest import Manifest
 from keras_dml.run.data import RunData, StageData, stage_data
 from keras_dml.run.folder import RunFolder
+from keras_dml.run.interpolation import unvalidated_share
 from keras_dml.run.refit import may_refit
 from keras_dml.wording import listed, percent, source_title, titled
 
@@ -173,7 +174,8 @@ def _validates(
 
 def _kept(config: RunConfig) -> str:
     """Returns which network is kept where nothing validates."""
-    share = max(config.evaluation.interpolate, default=1.0)
+    shares = config.evaluation.interpolate
+    share = unvalidated_share(shares) if shares else 1.0
     if share == 1:
         return "The network of the last epoch"
     if share == 0:

@@ -107,14 +107,18 @@ def test_a_start_that_was_kept_is_no_trained_network():
     assert parts.endswith("(whitening) +0.100.")
 
 
-def test_what_nothing_validated_is_said():
-    found = {"share": 1.0, "kept": False, "values": {}}
+@pytest.mark.parametrize(
+    ("share", "taken"), [(1.0, ""), (0.5, ", so 50 % of it was taken")]
+)
+def test_what_nothing_validated_is_said(share, taken):
+    found = {"share": share, "kept": False, "values": {}}
     metrics = metrics_of(
         *(0.2, 0.2, 0.2, 0.4, 0.1, 0.3),
         interpolation=found,
         validated_on="nothing",
     )
-    assert conclusion(metrics)[-1].startswith("Nothing was held out")
+    said = f"Nothing was held out of the training{taken}: only the test images"
+    assert conclusion(metrics)[-1].startswith(said)
 
 
 def test_raw_pixels_have_no_part_for_the_size():

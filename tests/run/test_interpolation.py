@@ -151,6 +151,20 @@ def test_without_validation_the_measured_choice_is_repeated(
     assert_equal(values(embedder), start)
 
 
+def test_without_validation_half_of_the_way_is_kept(case):
+    """With 20 photos of 5 classes the end was worse than the start."""
+    data, config, embedder, start = case
+    shares = [0.0, 0.25, 0.5, 0.75, 1.0]
+    config = made_up.settings(f"evaluation.interpolate={shares}")
+    trained = random_values(start)
+    assign(embedder, trained)
+    choice = interpolate(embedder, start, StageData(data.fit, None), config)
+    assert choice.record == {"share": 0.5, "kept": False, "values": {}}
+    for found, old, new in zip(values(embedder), start, trained, strict=True):
+        if np.issubdtype(old.dtype, np.floating):
+            np.testing.assert_allclose(found, (old + new) / 2, rtol=1e-6)
+
+
 def with_shuffled_classes(data):
     """Validation images under labels that mean nothing."""
     rng = np.random.default_rng(0)

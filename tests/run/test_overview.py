@@ -98,6 +98,10 @@ def test_why_nothing_validates(override, why):
     ("shares", "kept"),
     [
         ([0.25, 1.0], "The network of the last epoch is kept"),
+        (
+            [0.0, 0.25, 0.5, 0.75, 1.0],
+            "50 % of the way to the network of the last epoch is kept",
+        ),
         ([0.5], "50 % of the way to the network of the last epoch is kept"),
         ([0.0], "The network of before the first step is kept"),
     ],
