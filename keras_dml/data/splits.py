@@ -142,8 +142,9 @@ def spread_images(labels, max_images: int) -> np.ndarray:
 
     Example:
 
-    >>> spread_images([0] * 6 + [1], 5).tolist()
-    [True, False, True, False, True, True, True]
+    >>> kept = spread_images([0] * 12 + [1], 10)
+    >>> np.flatnonzero(kept).tolist()
+    [0, 1, 3, 4, 6, 7, 8, 10, 11, 12]
     """
     labels = np.asarray(labels)
     kept = np.full(len(labels), len(labels) <= max_images)
