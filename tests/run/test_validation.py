@@ -72,10 +72,10 @@ def test_all_images_train_where_fewer_than_two_classes_could_validate(images):
 @pytest.mark.parametrize(
     ("classes", "images", "validate", "each", "fit"),
     [
-        (100, 100, 20, 30, 80 * 100),
-        (3000, 5, 120, 5, 2880 * 5),
+        (100, 100, 20, 40, 80 * 100),
+        (3000, 5, 160, 5, 2840 * 5),
         # Images of the same classes validate, and all others train.
-        (4, 2000, 4, 150, 4 * 1850),
+        (4, 2000, 4, 200, 4 * 1800),
     ],
 )
 def test_of_many_images_few_validate(classes, images, validate, each, fit):
