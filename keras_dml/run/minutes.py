@@ -21,7 +21,8 @@ EXPORT_SECONDS = 50.0
 # How often a run embeds its validation images for the page. The interpolation
 # embeds them once for each share.
 PAGE_PASSES = 1
-# Larger images help less than a training: docs/lab/photos.md, "Many photos".
+# A training of few steps loses more than larger images gain:
+# docs/lab/photos.md, "Many photos".
 EMBEDDING_SHARE = 0.5
 
 
@@ -103,9 +104,7 @@ def stage_time(
         validated = 0.0
         # Later trainings compute the features of their images anew.
         features = sum(later) * VIEWS * len(data.fit) * pace.image
-    # The start, 0, is known from its features.
-    shares = {*config.evaluation.interpolate} - {0.0}
-    elsewhere = used + (len(shares) + PAGE_PASSES) * validated + features
+    elsewhere = used + _passes_afterwards(config) * validated + features
     # Each phase compiles its step anew.
     traced = (1 + sum(one > 0 for one in later)) * len(
         config.stages[index].phases
@@ -126,7 +125,7 @@ def stage_time(
 def affordable_size(
     config: RunConfig, data: StageData, test_images: int, image: float
 ) -> int:
-    """Returns the side of images whose embedding takes half of the minutes.
+    """Returns the side of images whose embedding half of the minutes hold.
 
     Args:
         config: The settled configuration, with `minutes`.
@@ -139,7 +138,7 @@ def affordable_size(
         for which they are, but at least 128.
     """
     assert config.minutes is not None and config.data.image_size is not None
-    size, settings = config.data.image_size, config.evaluation
+    size = config.data.image_size
     # Before the training and after it.
     embedded = 2 * test_images
     if trains_on_features(config):
@@ -147,10 +146,9 @@ def affordable_size(
     else:
         embedded += min(len(data.fit), MOST_IMAGES)
         if data.validation is not None:
-            shares = {*settings.interpolate} - {0.0}
-            curve = VALIDATIONS[settings.select][1]
+            curve = VALIDATIONS[config.evaluation.select][1]
             # Once for the start.
-            passes = 1 + curve + len(shares) + PAGE_PASSES
+            passes = 1 + curve + _passes_afterwards(config)
             embedded += passes * len(data.validation)
     if config.final == "all":
         embedded += 2 * test_images + MOST_IMAGES
@@ -160,6 +158,12 @@ def affordable_size(
         if embedded * image * (side / size) ** 2 <= allowed:
             return side
     return min(size, LEAST_TRAIN_SIZE)
+
+
+def _passes_afterwards(config: RunConfig) -> int:
+    """Returns how often validation images are embedded after the steps."""
+    # The start, 0, is known from its features.
+    return len({*config.evaluation.interpolate} - {0.0}) + PAGE_PASSES
 
 
 def has_open_phase(stage: StageConfig) -> bool:
